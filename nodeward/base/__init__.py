@@ -1,0 +1,1 @@
+"""The ground: quantities, cpusets, durations, field paths, errors. No Kubernetes objects, no I/O."""

@@ -1,0 +1,1 @@
+"""Bytes and revisions: one interface, three stores (memory, sqlite, etcd)."""
