@@ -41,9 +41,7 @@ class Cause(Enum):
 
 
 #: Kinds whose message never shows the value.
-_SILENT = frozenset(
-    {Cause.REQUIRED, Cause.FORBIDDEN, Cause.TOO_LONG, Cause.TOO_SHORT, Cause.INTERNAL}
-)
+_SILENT = frozenset({Cause.REQUIRED, Cause.FORBIDDEN, Cause.TOO_LONG, Cause.TOO_SHORT, Cause.INTERNAL})
 
 
 def quote(text: str) -> str:
@@ -113,9 +111,7 @@ def type_invalid(path: FieldPath, value: object, detail: str) -> FieldError:
 def not_supported(path: FieldPath, value: object, supported: Iterable[str]) -> FieldError:
     """`supported` is shown in the order given."""
     listed = ", ".join(quote(item) for item in supported)
-    return FieldError(
-        Cause.NOT_SUPPORTED, str(path), value, f"supported values: {listed}" if listed else ""
-    )
+    return FieldError(Cause.NOT_SUPPORTED, str(path), value, f"supported values: {listed}" if listed else "")
 
 
 def forbidden(path: FieldPath, detail: str) -> FieldError:
