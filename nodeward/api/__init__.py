@@ -1,0 +1,1 @@
+"""Kubernetes objects: types, codec, defaults, validation, patches, OpenAPI."""
