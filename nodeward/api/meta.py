@@ -130,6 +130,15 @@ class StatusDetails(KubeStruct):
     retry_after_seconds: Int32 = 0
 
 
+class Status(KubeTop):
+    metadata: ListMeta = nested(ListMeta)
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    details: StatusDetails | None = None
+    code: Int32 = 0
+
+
 class KubeObject(KubeTop):
     """Something that is stored: it has metadata."""
 

@@ -90,6 +90,9 @@ _SCALARS: dict[Any, tuple[Any, str]] = {
     float: (float, "double"),
     bytes: (bytes, "byte"),
     Quantity: (Quantity, "quantity"),
+    fields.Int32: (int, "int32"),
+    fields.Int64: (int, "int64"),
+    fields.Time: (str, "date-time"),
 }
 
 
@@ -98,12 +101,6 @@ def _compile(hint: Any) -> Schema:
         return Schema(Shape.ANY)
     if hint is msgspec.Raw:
         return Schema(Shape.ANY, format="fields")
-    if hint == fields.Int32:
-        return Schema(Shape.SCALAR, python_type=int, format="int32")
-    if hint == fields.Int64:
-        return Schema(Shape.SCALAR, python_type=int, format="int64")
-    if hint == fields.Time:
-        return Schema(Shape.SCALAR, python_type=str, format="date-time")
     if hint in _SCALARS:
         python_type, format_ = _SCALARS[hint]
         return Schema(Shape.SCALAR, python_type=python_type, format=format_)
@@ -112,7 +109,11 @@ def _compile(hint: Any) -> Schema:
         return Schema(Shape.STRUCT, python_type=hint, is_atomic=base.is_atomic)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
-        return _with_facts(_compile(arguments[0]), arguments[1:])
+        # Annotated types flatten: what msgspec checks belongs to the type, the rest are our facts.
+        checks = tuple(fact for fact in arguments[1:] if isinstance(fact, msgspec.Meta))
+        facts = tuple(fact for fact in arguments[1:] if not isinstance(fact, msgspec.Meta))
+        inner = typing.Annotated.__class_getitem__((arguments[0], *checks)) if checks else arguments[0]
+        return _with_facts(_compile(inner), facts)
     if origin is list:
         return Schema(Shape.LIST, item=_compile(arguments[0]))
     if origin is dict:
@@ -154,5 +155,5 @@ def _with_facts(schema: Schema, facts: tuple[Any, ...]) -> Schema:
             case fields.REQUIRED:
                 schema.is_required = True
             case _:
-                invariant(isinstance(fact, msgspec.Meta), f"unknown fact about a field: {fact!r}")
+                invariant(False, f"unknown fact about a field: {fact!r}")
     return schema
