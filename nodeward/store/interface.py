@@ -2,30 +2,39 @@
 
 This is etcd's model cut down to what an API server needs. Nothing beyond this page may be assumed of a store.
 
-* Every committed write gets the next revision of the whole store; revisions only grow, and survive a restart.
+* An empty store is at revision 1. Every committed write gets a higher revision than all before it (the next one,
+  unless somebody else shares the store); revisions survive a restart.
 * A write is conditional: it names the mod revision it expects (0: the key must not exist), or it does nothing.
 * A write is answered only once it is as durable as the store can make it, and watchers hear of it only then.
+  `StoreUnavailable` for a write means: not known to have happened. Read the key before trying again.
 * A range can be read at any revision that has not been compacted; without one it is read at the newest.
 * A watch started at revision R delivers every event with revision > R of its prefix, once, in order.
-* Compaction forgets history up to and including a revision; asking for what was forgotten raises `Compacted`.
+* Compaction to revision C forgets history before C: the state at C can still be read and events after C still be
+  watched; a range at, or a watch after, an older revision raises `Compacted`.
+* Keys are non-empty text without NUL, ordered by code point (which is the byte order of UTF-8). Every store takes
+  values of 1 MiB; one that is given more than it can take raises `ValueTooLarge`.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
-from typing import NewType, Protocol
+from typing import Final, NewType, Protocol
+
+import msgspec
 
 from nodeward.base.errors import NodewardError, WorldError
 
 Revision = NewType("Revision", int)
+
+#: the revision of a store nobody has written to; there is no event with it
+EMPTY: Final = Revision(1)
 
 
 class Compacted(NodewardError):
     """The revision asked for is older than what the store still remembers."""
 
     def __init__(self, requested: int, compacted: int) -> None:
-        super().__init__(f"revision {requested} has been compacted (oldest kept: {compacted + 1})")
+        super().__init__(f"revision {requested} has been compacted (oldest kept: {compacted})")
         self.requested = requested
         self.compacted = compacted
 
@@ -47,8 +56,11 @@ class StoreCorrupt(NodewardError):
     """The bytes on disk are not a store of ours; nothing was changed, the message says which file."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyValue:
+class ValueTooLarge(NodewardError):
+    """The store does not take values of this size; nothing was written, and trying again will not help."""
+
+
+class KeyValue(msgspec.Struct, frozen=True, gc=False):
     """One key as of one revision."""
 
     key: str
@@ -57,26 +69,20 @@ class KeyValue:
     mod_revision: Revision
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One committed write. `value` is None for a delete; `previous` is what was there before."""
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """One committed write. `value` is None for a delete. What was there before is for the watcher to remember."""
 
     revision: Revision
     key: str
     value: bytes | None
-    previous: KeyValue | None
-
-    @property
-    def is_create(self) -> bool:
-        return self.value is not None and self.previous is None
+    is_create: bool
 
     @property
     def is_delete(self) -> bool:
         return self.value is None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """Part of a range: the items, the revision they were read at, and how many keys follow them."""
 
     items: Sequence[KeyValue]
@@ -84,9 +90,11 @@ class Page:
     remaining: int
 
 
-@dataclass(frozen=True, slots=True)
-class WriteResult:
-    """Whether the write happened. If not, `current` is what is there instead (None: nothing)."""
+class WriteResult(msgspec.Struct, frozen=True, gc=False):
+    """Whether the write happened. If not, `current` is what is there instead (None: nothing).
+
+    After a delete that happened `current` is what was removed; after a put that happened it is None.
+    """
 
     succeeded: bool
     #: the write's own revision if it succeeded, else the store's revision when it was refused
@@ -98,12 +106,20 @@ class Watch(Protocol):
     """Events of one prefix, in order, in batches; each batch holds at least one event, or none as progress.
 
     An empty batch is a progress notice: everything up to `revision` has been delivered. Iteration raises
-    `Compacted` if the store forgot what should come next, `StoreUnavailable` if the store was closed.
+    `Compacted` if the store forgot what should come next, `StoreUnavailable` if the store was closed, and ends
+    after `aclose`. A watch has one reader. A reader that falls behind costs the store a bounded amount of memory.
     """
 
     @property
     def revision(self) -> Revision:
         """The newest revision known to be delivered (events or progress)."""
+        ...
+
+    async def request_progress(self) -> None:
+        """Ask the store how far it is: unless events come anyway, an empty batch follows soon.
+
+        Once it has come (or the events have), `revision` is at least what `Store.revision()` was at the call.
+        """
         ...
 
     def __aiter__(self) -> AsyncIterator[Sequence[Event]]: ...
@@ -147,11 +163,11 @@ class Store(Protocol):
         ...
 
     async def delete(self, key: str, *, expected: int) -> WriteResult:
-        """Remove if the key's mod revision is `expected`. On success `current` is what was removed."""
+        """Remove if the key's mod revision is `expected` (0 never is). On success `current` is what was removed."""
         ...
 
     def watch(self, prefix: str, *, after: int) -> Watch:
-        """Every event of `prefix` with a revision greater than `after`."""
+        """Every event of `prefix` with a revision greater than `after` (0: from the beginning)."""
         ...
 
     async def revision(self) -> Revision:
@@ -159,7 +175,7 @@ class Store(Protocol):
         ...
 
     async def compact(self, revision: int) -> None:
-        """Forget history up to and including `revision`; the newest version of every key is kept."""
+        """Forget history before `revision`; nothing to do if that was done already. Raises `FutureRevision`."""
         ...
 
     async def size(self) -> int:

@@ -1,0 +1,150 @@
+"""The store that forgets everything when the process ends: for tests and rehearsals.
+
+In: conditional writes. Out: pages, watches. The current state is a dictionary and a sorted list of its keys; the past
+is a log of (event, what it replaced), one entry per revision; older states are rebuilt by undoing it.
+
+What must stay true: entry `i` of the log has revision `_base + 1 + i`; nothing awaits inside a write, so a write is
+atomic and the order of revisions is the order of calls (rehearsals depend on it).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from itertools import islice
+
+from nodeward.base.invariant import invariant
+from nodeward.store.feed import Feed
+from nodeward.store.interface import (
+    EMPTY,
+    Compacted,
+    Event,
+    FutureRevision,
+    KeyValue,
+    Page,
+    Revision,
+    Watch,
+    WriteResult,
+)
+from nodeward.store.keys import prefix_end
+
+
+class MemoryStore:
+    """A `Store` in this process. What is in it outlives `close` and a new `open`, not the object."""
+
+    def __init__(self) -> None:
+        self._live: dict[str, KeyValue] = {}
+        self._keys: list[str] = []
+        self._log: list[tuple[Event, KeyValue | None]] = []
+        self._base = int(EMPTY)  # the revision just before the log's first entry
+        self._compacted = 0
+        self._bytes = 0
+        self._feed = Feed(self)
+
+    async def open(self) -> None:
+        self._feed = Feed(self, self._feed.revision)
+
+    async def close(self) -> None:
+        self._feed.close()
+
+    async def get(self, key: str) -> KeyValue | None:
+        self._feed.check_open()
+        return self._live.get(key)
+
+    async def range(self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0) -> Page:
+        self._feed.check_open()
+        current = self._feed.revision
+        if revision > current:
+            raise FutureRevision(revision, current)
+        if revision and revision < self._compacted:
+            raise Compacted(revision, self._compacted)
+        at = Revision(revision or current)
+        low, high = max(prefix, start), prefix_end(prefix)
+        first = bisect_left(self._keys, low)
+        last = len(self._keys) if high is None else bisect_left(self._keys, high)
+        if at < current:
+            items = self._as_of(at, first, last, low, high)
+            count = len(items)
+        else:
+            count = max(last - first, 0)
+            taken = min(count, limit) if limit else count
+            items = [self._live[key] for key in self._keys[first : first + taken]]
+        if limit and count > limit:
+            return Page(items[:limit], at, count - limit)
+        return Page(items, at, 0)
+
+    def _as_of(self, at: Revision, first: int, last: int, low: str, high: str | None) -> list[KeyValue]:
+        """The keys in [low, high) as they were at revision `at`: those untouched since, and the undone others."""
+        before: dict[str, KeyValue | None] = {}
+        for event, replaced in self._log[max(at - self._base, 0) :]:
+            if low <= event.key and (high is None or event.key < high):
+                before.setdefault(event.key, replaced)
+        items = [self._live[key] for key in self._keys[first:last] if key not in before]
+        undone = [replaced for replaced in before.values() if replaced is not None]
+        if undone:
+            items.extend(undone)
+            items.sort(key=lambda item: item.key)
+        return items
+
+    async def put(self, key: str, value: bytes, *, expected: int) -> WriteResult:
+        self._feed.check_open()
+        invariant(key != "", "a key is never empty")
+        current = self._live.get(key)
+        if (current.mod_revision if current is not None else 0) != expected:
+            return WriteResult(False, self._feed.revision, current)
+        revision = Revision(self._feed.revision + 1)
+        if current is None:
+            insort(self._keys, key)
+        created = revision if current is None else current.create_revision
+        self._live[key] = KeyValue(key, value, created, revision)
+        self._bytes += len(key) + len(value)
+        self._commit(Event(revision, key, value, current is None), current)
+        return WriteResult(True, revision, None)
+
+    async def delete(self, key: str, *, expected: int) -> WriteResult:
+        self._feed.check_open()
+        current = self._live.get(key)
+        if current is None or current.mod_revision != expected:
+            return WriteResult(False, self._feed.revision, current)
+        revision = Revision(self._feed.revision + 1)
+        del self._live[key]
+        del self._keys[bisect_left(self._keys, key)]
+        self._commit(Event(revision, key, None, False), current)
+        return WriteResult(True, revision, current)
+
+    def _commit(self, event: Event, replaced: KeyValue | None) -> None:
+        self._log.append((event, replaced))
+        self._feed.publish((event,))
+
+    def watch(self, prefix: str, *, after: int) -> Watch:
+        return self._feed.watch(prefix, after)
+
+    def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[Event], Revision]:
+        if after < self._compacted:
+            raise Compacted(after, self._compacted)
+        first = after - self._base
+        looked_at = self._log[first : first + step]
+        events = [event for event, _ in looked_at if event.key.startswith(prefix)]
+        return events, Revision(after + len(looked_at))
+
+    async def revision(self) -> Revision:
+        self._feed.check_open()
+        return self._feed.revision
+
+    async def compact(self, revision: int) -> None:
+        self._feed.check_open()
+        if revision > self._feed.revision:
+            raise FutureRevision(revision, self._feed.revision)
+        if revision <= self._compacted:
+            return
+        self._compacted = revision
+        forgotten = revision - self._base
+        for _, replaced in islice(self._log, forgotten):
+            if replaced is not None:
+                self._bytes -= len(replaced.key) + len(replaced.value)
+        del self._log[:forgotten]
+        self._base += forgotten
+
+    async def size(self) -> int:
+        """Bytes of keys and values, current and remembered."""
+        return self._bytes

@@ -1,0 +1,65 @@
+"""The grounds the store contract is checked on: one per kind of store.
+
+A ground can make any number of store objects, one after the other, over the same data, so that a test can close a store
+and look at what a new one finds. Each ground starts out empty as far as its own keys are concerned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodeward.store.interface import Event, Store, Watch
+from nodeward.store.memory import MemoryStore
+
+#: how long a test waits for something that has to come at once, before it fails
+PATIENCE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Ground:
+    """One place for data; `make` gives a new, unopened store over it."""
+
+    kind: str
+    make: Callable[[], Store]
+
+    def run(self, scenario: Callable[[Store], Awaitable[None]]) -> None:
+        """Open a store, play the scenario on it, close it."""
+
+        async def play() -> None:
+            store = self.make()
+            await store.open()
+            try:
+                await scenario(store)
+            finally:
+                await store.close()
+
+        asyncio.run(play())
+
+
+def memory_ground(directory: Path) -> Ground:
+    store = MemoryStore()
+    return Ground("memory", lambda: store)
+
+
+async def next_batch(watch: Watch) -> list[Event]:
+    """The next batch of a watch, which has to come soon."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return list(await anext(aiter(watch)))
+
+
+async def read_events(watch: Watch, count: int) -> list[Event]:
+    """Exactly `count` events; more in the last batch is an error of the store."""
+    events: list[Event] = []
+    while len(events) < count:
+        events.extend(await next_batch(watch))
+    assert len(events) == count
+    return events
+
+
+async def is_silent(watch: Watch) -> bool:
+    """Whether nothing but a progress notice comes from a watch that is asked how far it is."""
+    await watch.request_progress()
+    return await next_batch(watch) == []
