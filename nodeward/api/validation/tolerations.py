@@ -1,0 +1,137 @@
+"""Taints of nodes and the tolerations of pods for them, numeric operators included (KEP-5471).
+
+`Lt` and `Gt` compare whole numbers and are taken only where the caller says so: with the gate
+TaintTolerationComparisonOperators on, or when the old object already used them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from nodeward.api.core_v1.references import Taint, Toleration
+from nodeward.api.validation.labels import validate_label_name
+from nodeward.api.validation.names import decimal_integer, label_key_faults, label_value_faults
+from nodeward.base.fielderror import (
+    Cause,
+    FieldError,
+    forbidden,
+    invalid,
+    not_supported,
+    quote,
+    required,
+)
+from nodeward.base.fieldpath import FieldPath
+
+COMPARISON_GATE: Final = "TaintTolerationComparisonOperators"
+EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+NUMERIC: Final = ("Lt", "Gt")
+
+_NUMBER: Final = re.compile("[+-]?[0-9]+")
+
+
+def never() -> bool:
+    """For owners of tolerations that do not take numeric operators at all (RuntimeClass)."""
+    return False
+
+
+def uses_comparison_operators(tolerations: list[Toleration]) -> bool:
+    return any(toleration.operator in NUMERIC for toleration in tolerations)
+
+
+def validate_tolerations(
+    tolerations: list[Toleration], path: FieldPath, allow_comparison: Callable[[], bool]
+) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for i, toleration in enumerate(tolerations):
+        # The tolerations every pod gets at admission look like this; they must cost nothing.
+        if (
+            toleration.operator == "Exists"
+            and not toleration.value
+            and toleration.effect == "NoExecute"
+            and (not toleration.key or not label_key_faults(toleration.key))
+        ):
+            continue
+        errors += _toleration(toleration, path.index(i), allow_comparison)
+    return errors
+
+
+def _toleration(
+    toleration: Toleration, path: FieldPath, allow_comparison: Callable[[], bool]
+) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if toleration.key:
+        errors += validate_label_name(toleration.key, path.child("key"))
+    elif toleration.operator != "Exists":
+        detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        errors.append(invalid(path.child("operator"), toleration.operator, detail))
+    if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
+        detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        errors.append(invalid(path.child("effect"), toleration.effect, detail))
+    if toleration.operator in ("Equal", ""):
+        if faults := label_value_faults(toleration.value):
+            errors.append(invalid(path.child("operator"), toleration.value, ";".join(faults)))
+    elif toleration.operator == "Exists":
+        if toleration.value:
+            detail = "value must be empty when `operator` is 'Exists'"
+            errors.append(invalid(path.child("operator"), toleration.value, detail))
+    elif toleration.operator not in NUMERIC:
+        errors.append(not_supported(path.child("operator"), toleration.operator, ("Equal", "Exists")))
+    elif not allow_comparison():
+        supported = ("Equal", "Exists", *NUMERIC)
+        errors.append(not_supported(path.child("operator"), toleration.operator, supported))
+    else:
+        errors += _number(toleration.value, path.child("value"))
+    if toleration.effect and toleration.effect not in EFFECTS:
+        errors.append(not_supported(path.child("effect"), toleration.effect, EFFECTS))
+    return errors
+
+
+def _number(text: str, path: FieldPath) -> list[FieldError]:
+    errors = [invalid(path, text, fault) for fault in decimal_integer(text)]
+    if not _NUMBER.fullmatch(text):
+        why = "invalid syntax"
+    elif not -(2**63) <= int(text) < 2**63:
+        why = "value out of range"
+    else:
+        return errors
+    errors.append(invalid(path, text, f"strconv.ParseInt: parsing {quote(text)}: {why}"))
+    return errors
+
+
+def validate_only_added_tolerations(
+    new: list[Toleration], old: list[Toleration], path: FieldPath, allow_comparison: Callable[[], bool]
+) -> list[FieldError]:
+    """On a pod that exists tolerations are only added; of the old ones only tolerationSeconds may change."""
+    if new != old:
+        kept = {(t.key, t.operator, t.value, t.effect) for t in new}
+        if any((t.key, t.operator, t.value, t.effect) not in kept for t in old):
+            detail = "existing toleration can not be modified except its tolerationSeconds"
+            return [forbidden(path, detail)]
+    return validate_tolerations(new, path, allow_comparison)
+
+
+def validate_taints(taints: list[Taint], path: FieldPath) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: dict[tuple[str, str], None] = {}
+    for i, taint in enumerate(taints):
+        at = path.index(i)
+        errors += validate_taint(taint, at)
+        identity = (taint.effect, taint.key)
+        if identity in seen:
+            detail = "taints must be unique by key and effect pair"
+            errors.append(FieldError(Cause.DUPLICATE, str(at), taint, detail))
+        seen[identity] = None
+    return errors
+
+
+def validate_taint(taint: Taint, path: FieldPath) -> list[FieldError]:
+    errors = validate_label_name(taint.key, path.child("key"))
+    if faults := label_value_faults(taint.value):
+        errors.append(invalid(path.child("value"), taint.value, ";".join(faults)))
+    if not taint.effect:
+        errors.append(required(path.child("effect")))
+    elif taint.effect not in EFFECTS:
+        errors.append(not_supported(path.child("effect"), taint.effect, EFFECTS))
+    return errors
