@@ -1,0 +1,1 @@
+"""The Kubernetes API over a store: HTTP, verbs, admission, authorization, watch."""

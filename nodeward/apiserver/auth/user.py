@@ -1,0 +1,122 @@
+"""The words of this package: a user, what the user wants to do, and what was decided about it.
+
+All three are immutable and cheap to make: one of each is made for every request. A `User` is shared by all
+requests of a connection or a token, so nothing may be kept on it that belongs to one request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Final, TypeAlias
+
+import msgspec
+
+ANONYMOUS: Final = "system:anonymous"
+AUTHENTICATED: Final = "system:authenticated"
+UNAUTHENTICATED: Final = "system:unauthenticated"
+MASTERS: Final = "system:masters"
+NODES: Final = "system:nodes"
+NODE_PREFIX: Final = "system:node:"
+SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
+SERVICE_ACCOUNT_PREFIX: Final = "system:serviceaccount:"
+
+#: Keys in a user's `extra` that say which credential was shown.
+CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
+POD_NAME: Final = "authentication.kubernetes.io/pod-name"
+POD_UID: Final = "authentication.kubernetes.io/pod-uid"
+NODE_NAME: Final = "authentication.kubernetes.io/node-name"
+NODE_UID: Final = "authentication.kubernetes.io/node-uid"
+
+
+class User(msgspec.Struct, frozen=True):
+    """Who is asking. Compared by value; not hashable, because `extra` is a dict."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = {}
+
+    def with_groups(self, *groups: str) -> User:
+        """The same user, in these groups too."""
+        return User(self.name, self.uid, (*self.groups, *groups), self.extra)
+
+
+ANONYMOUS_USER: Final = User(ANONYMOUS, groups=(UNAUTHENTICATED,))
+
+
+#: One field requirement of a list: field, operator (`=` or `!=`), value.
+FieldRequirement: TypeAlias = tuple[str, str, str]
+
+
+class Attributes(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user wants to do: to a resource, or (`is_resource_request` false) to a path."""
+
+    user: User
+    verb: str
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    namespace: str = ""
+    path: str = ""
+    is_resource_request: bool = True
+    #: Only the node authorizer looks at these.
+    field_selector: tuple[FieldRequirement, ...] = ()
+
+
+class Verdict(Enum):
+    ALLOW = "allow"
+    DENY = "deny"
+    NO_OPINION = "no opinion"
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """A verdict and why; the reason may be empty."""
+
+    verdict: Verdict
+    reason: str = ""
+
+    @property
+    def is_allowed(self) -> bool:
+        return self.verdict is Verdict.ALLOW
+
+
+NO_OPINION: Final = Decision(Verdict.NO_OPINION)
+ALLOWED: Final = Decision(Verdict.ALLOW)
+
+Authorize: TypeAlias = Callable[[Attributes], Decision]
+
+
+def service_account_name(namespace: str, name: str) -> str:
+    return f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"
+
+
+def service_account_groups(namespace: str) -> tuple[str, str]:
+    return SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}"
+
+
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def split_service_account(username: str) -> tuple[str, str] | None:
+    """Namespace and name in `system:serviceaccount:<namespace>:<name>`, or None for any other user."""
+    if not username.startswith(SERVICE_ACCOUNT_PREFIX):
+        return None
+    namespace, colon, name = username[len(SERVICE_ACCOUNT_PREFIX) :].partition(":")
+    if not colon or not _LABEL.fullmatch(namespace) or not is_subdomain(name):
+        return None
+    return namespace, name
+
+
+def split_node(username: str) -> str | None:
+    """The node in `system:node:<name>`, or None for any other user."""
+    name = username.removeprefix(NODE_PREFIX)
+    return name if name != username and is_subdomain(name) else None
+
+
+def is_subdomain(name: str) -> bool:
+    return len(name) <= 253 and _SUBDOMAIN.fullmatch(name) is not None
