@@ -1,12 +1,13 @@
 """The watches of a store that lives in this process (memory, SQLite).
 
-In: committed events, in revision order, from the store. Out: batches for each watch. A watch is either *live* (it is
-handed events as they are published and keeps those not read yet) or *behind* (it reads the store's history from where
-it is until it has caught up). A live watch that keeps too much becomes a watch that is behind, so a reader that never
-reads costs a bounded amount of memory and harms nobody.
+In: committed events, in revision order, from the store. Out: batches for each watch. A watch is either *live*
+(it is handed events as they are published and keeps those not read yet) or *behind* (it reads the store's
+history from where it is until it has caught up). A live watch that keeps too much becomes a watch that is
+behind, so a reader that never reads costs a bounded amount of memory and harms nobody.
 
-What must stay true: a watch delivers each event of its prefix once and in order; between "history says this is all"
-and "live" there is no await, so no event falls between them. Everything here runs on the event loop's thread.
+What must stay true: a watch delivers each event of its prefix once and in order; between "history says this
+is all" and "live" there is no await, so no event falls between them. Everything here runs on the event loop's
+thread.
 """
 
 from __future__ import annotations

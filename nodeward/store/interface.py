@@ -132,6 +132,11 @@ class Watch(Protocol):
 class Store(Protocol):
     """The whole interface."""
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may write to it too, so that what was read last need not be the newest."""
+        ...
+
     async def open(self) -> None:
         """Make ready to serve; raises `StoreCorrupt` or `StoreUnavailable` with what to do about it."""
         ...

@@ -1,7 +1,8 @@
 """Where a prefix ends: the arithmetic of text keys, shared by the stores.
 
-In: a prefix. Out: the smallest text that is greater than every text beginning with it, so that a prefix is the
-half-open range [prefix, end). What must stay true: the result is valid Unicode (no surrogates), as SQLite is given it.
+In: a prefix. Out: the smallest text that is greater than every text beginning with it, so that a prefix is
+the half-open range [prefix, end). What must stay true: the result is valid Unicode (no surrogates), as SQLite
+is given it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """The store that forgets everything when the process ends: for tests and rehearsals.
 
-In: conditional writes. Out: pages, watches. The current state is a dictionary and a sorted list of its keys; the past
-is a log of (event, what it replaced), one entry per revision; older states are rebuilt by undoing it.
+In: conditional writes. Out: pages, watches. The current state is a dictionary and a sorted list of its keys;
+the past is a log of (event, what it replaced), one entry per revision; older states are rebuilt by undoing
+it.
 
-What must stay true: entry `i` of the log has revision `_base + 1 + i`; nothing awaits inside a write, so a write is
-atomic and the order of revisions is the order of calls (rehearsals depend on it).
+What must stay true: entry `i` of the log has revision `_base + 1 + i`; nothing awaits inside a write, so a
+write is atomic and the order of revisions is the order of calls (rehearsals depend on it).
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ class MemoryStore:
         self._compacted = 0
         self._bytes = 0
         self._feed = Feed(self)
+
+    @property
+    def is_shared(self) -> bool:
+        return False
 
     async def open(self) -> None:
         self._feed = Feed(self, self._feed.revision)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from nodeward.store.interface import Event, Store, Watch
 from nodeward.store.memory import MemoryStore
+from nodeward.store.sqlite import SqliteStore
 
 #: how long a test waits for something that has to come at once, before it fails
 PATIENCE_SECONDS = 10.0
@@ -42,6 +43,10 @@ class Ground:
 def memory_ground(directory: Path) -> Ground:
     store = MemoryStore()
     return Ground("memory", lambda: store)
+
+
+def sqlite_ground(directory: Path) -> Ground:
+    return Ground("sqlite", lambda: SqliteStore(directory / "store.db"))
 
 
 async def next_batch(watch: Watch) -> list[Event]:

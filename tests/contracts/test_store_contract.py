@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,20 @@ from nodeward.store.interface import (
     Store,
     StoreUnavailable,
 )
-from tests.contracts.store_grounds import Ground, is_silent, memory_ground, next_batch, read_events
+from tests.contracts.store_grounds import (
+    Ground,
+    is_silent,
+    memory_ground,
+    next_batch,
+    read_events,
+    sqlite_ground,
+)
 
 
-@pytest.fixture(params=["memory"])
+@pytest.fixture(params=[memory_ground, sqlite_ground])
 def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
-    return memory_ground(tmp_path)
+    make: Callable[[Path], Ground] = request.param
+    return make(tmp_path)
 
 
 async def fill(store: Store, *keys: str) -> list[int]:

@@ -1,0 +1,289 @@
+"""The two threads of the SQLite store: one that writes, one that checkpoints.
+
+In: batches of rows from the event loop, in revision order, and errands (compaction, closing). Out: one call
+on the loop per transaction, saying that it is durable or that it failed. The writer takes all that has queued
+up into one transaction (group commit) and between transactions forgets a bounded piece of compacted history.
+
+What must stay true: rows reach the disk in revision order, none is skipped: once a transaction fails,
+everything handed over before the loop has heard of it (an older *generation*) is dropped, because it may
+build on what failed. A statement is one trip into SQLite for a whole batch: each trip gives up the
+interpreter lock and may wait long to get it back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from nodeward.base.errors import NodewardError
+from nodeward.store.sqlite_file import close_quietly, connect, explain, wal_path
+
+#: revision, key, create revision (0: delete), replaced revision (0: none), value
+Row = tuple[int, str, int, int, bytes | None]
+
+#: rows and bytes one transaction may have; more waits for the next
+_TRANSACTION_ROWS: Final = 2048
+_TRANSACTION_BYTES: Final = 16 << 20
+#: rows one statement may have; statements are prepared once per number of rows
+_STATEMENT_ROWS: Final = 128
+#: revisions forgotten in one go
+_SWEEP_STEP: Final = 128
+
+_CHECKPOINT_SECONDS: Final = 0.1
+#: above this size the write-ahead log is emptied, holding up writers for a moment
+_WAL_BYTES: Final = 64 << 20
+
+
+class Batch:
+    """Rows handed over together."""
+
+    __slots__ = ("generation", "rows", "size")
+
+    def __init__(self, rows: list[Row], size: int, generation: int) -> None:
+        self.rows = rows
+        self.size = size
+        self.generation = generation
+
+
+class Errand:
+    """Something other than rows to do on the writer's thread; the future hears when it is done."""
+
+    __slots__ = ("future", "work")
+
+    def __init__(self, work: Callable[[], None], future: asyncio.Future[None]) -> None:
+        self.work = work
+        self.future = future
+
+
+class Writer:
+    """The thread that owns the writing connection. `committed` and `failed` are called on the loop."""
+
+    def __init__(
+        self,
+        path: Path,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        swept: int,
+        committed: Callable[[int], None],
+        failed: Callable[[NodewardError], None],
+    ) -> None:
+        self._path = path
+        self._loop = loop
+        self._committed = committed
+        self._failed = failed
+        self._connection = connect(path, mode="rw")
+        self._jobs: queue.SimpleQueue[Batch | Errand] = queue.SimpleQueue()
+        self._generation = 0
+        self._swept = swept
+        self._sweep_until = swept
+        self._stopping = False
+        self._checkpointer = Checkpointer(path)
+        self._thread = threading.Thread(target=self._run, name="sqlite-writer", daemon=True)
+
+    def start(self) -> None:
+        self._checkpointer.start()
+        self._thread.start()
+
+    def write(self, batch: Batch) -> None:
+        self._jobs.put(batch)
+
+    async def compact(self, revision: int) -> None:
+        """Note durably that history before `revision` is gone."""
+        await self._send(
+            lambda: self._execute("UPDATE counters SET compacted = MAX(compacted, ?)", (revision,))
+        )
+
+    def sweep(self, until: int) -> None:
+        """From now on, rows not needed at or after revision `until` may be removed."""
+        self._sweep_until = until
+        self._jobs.put(Batch([], 0, 0))
+
+    async def drain(self) -> None:
+        """Come back when all that was handed over before has been dealt with."""
+        await self._send(lambda: None)
+
+    async def stop(self) -> None:
+        """End both threads and close their connections; the last one closed empties the write-ahead log."""
+        await self._send(self._shut)
+
+    async def _send(self, work: Callable[[], None]) -> None:
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._jobs.put(Errand(work, future))
+        await future
+
+    # All below runs on the writer's thread.
+
+    def _run(self) -> None:
+        while not self._stopping:
+            job = self._next_job()
+            if isinstance(job, Batch):
+                following = self._write_all(job)
+                if following is not None:
+                    self._do(following)
+            elif job is not None:
+                self._do(job)
+            if not self._stopping and self._swept < self._sweep_until:
+                self._sweep_some()
+
+    def _next_job(self) -> Batch | Errand | None:
+        """The next job, waiting for it only if there is nothing to sweep."""
+        if self._swept >= self._sweep_until:
+            return self._jobs.get()
+        try:
+            return self._jobs.get_nowait()
+        except queue.Empty:
+            return None
+
+    def _write_all(self, first: Batch) -> Errand | None:
+        """Write everything that is queued, in one transaction; gives back the errand that came after it, if any."""
+        rows: list[Row] = []
+        size = 0
+        job: Batch | Errand = first
+        errand: Errand | None = None
+        while True:
+            if isinstance(job, Errand):
+                errand = job
+                break
+            if job.generation == self._generation:
+                rows.extend(job.rows)
+                size += job.size
+            if len(rows) >= _TRANSACTION_ROWS or size >= _TRANSACTION_BYTES:
+                break
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+        if rows:
+            self._write(rows)
+        return errand
+
+    def _write(self, rows: list[Row]) -> None:
+        try:
+            if len(rows) <= _STATEMENT_ROWS:
+                self._insert(rows)  # a single statement is a transaction of its own
+            else:
+                self._execute("BEGIN IMMEDIATE")
+                for start in range(0, len(rows), _STATEMENT_ROWS):
+                    self._insert(rows[start : start + _STATEMENT_ROWS])
+                self._execute("COMMIT")
+        except sqlite3.Error as error:
+            if not self._is_on_disk(rows[-1][0]):
+                self._generation += 1
+                self._post(self._failed, explain(error, self._path))
+                return
+        self._post(self._committed, len(rows))
+        self._checkpointer.wake()
+
+    def _insert(self, rows: list[Row]) -> None:
+        self._connection.execute(_INSERTS[len(rows)], tuple(chain.from_iterable(rows)))
+
+    def _execute(self, statement: str, parameters: tuple[int, ...] = ()) -> None:
+        self._connection.execute(statement, parameters)
+
+    def _is_on_disk(self, revision: int) -> bool:
+        """After an error: roll back what is open, and see whether the commit took place nevertheless."""
+        with suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._execute("ROLLBACK")
+            found = self._connection.execute("SELECT 1 FROM kv WHERE rv = ?", (revision,)).fetchone()
+            return found is not None
+        return False
+
+    def _sweep_some(self) -> None:
+        """Remove what the next few revisions replaced, and deletes among them: nothing at or after them needs it."""
+        after = self._swept
+        until = min(after + _SWEEP_STEP, self._sweep_until)
+        try:
+            self._execute("BEGIN IMMEDIATE")
+            self._execute(
+                "DELETE FROM kv WHERE rv IN (SELECT prev_rv FROM kv WHERE rv > ? AND rv <= ? AND prev_rv > 0)",
+                (after, until),
+            )
+            self._execute("DELETE FROM kv WHERE rv > ? AND rv <= ? AND create_rv = 0", (after, until))
+            self._execute("UPDATE counters SET swept = ?", (until,))
+            self._execute("COMMIT")
+        except sqlite3.Error:
+            # No room to make room: go on when the next compaction asks for it. Nothing depends on the sweep.
+            with suppress(sqlite3.Error):
+                if self._connection.in_transaction:
+                    self._execute("ROLLBACK")
+            self._sweep_until = after
+            return
+        self._swept = until
+        self._checkpointer.wake()
+
+    def _do(self, errand: Errand) -> None:
+        failure: NodewardError | None = None
+        try:
+            errand.work()
+        except sqlite3.Error as error:
+            failure = explain(error, self._path)
+        self._post(_settle, errand.future, failure)
+
+    def _shut(self) -> None:
+        self._stopping = True
+        self._checkpointer.stop()
+        close_quietly(self._connection)
+
+    def _post(self, callback: Callable[..., None], *arguments: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+            self._loop.call_soon_threadsafe(callback, *arguments)
+
+
+def _settle(future: asyncio.Future[None], failure: NodewardError | None) -> None:
+    if future.done():
+        return
+    if failure is None:
+        future.set_result(None)
+    else:
+        future.set_exception(failure)
+
+
+_INSERTS: Final = [
+    "INSERT INTO kv (rv, key, create_rv, prev_rv, value) VALUES " + ", ".join(["(?, ?, ?, ?, ?)"] * count)
+    for count in range(_STATEMENT_ROWS + 1)
+]
+
+
+class Checkpointer:
+    """Copies the write-ahead log into the database every 100 ms while there are writes, without holding them up."""
+
+    def __init__(self, path: Path) -> None:
+        self._wal = wal_path(path)
+        self._connection = connect(path, mode="rw")
+        self._busy = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sqlite-checkpoint", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        if not self._busy.is_set():
+            self._busy.set()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._busy.set()
+        self._thread.join()
+        close_quietly(self._connection)
+
+    def _run(self) -> None:
+        while True:
+            self._busy.wait()
+            if self._stop.wait(_CHECKPOINT_SECONDS):
+                return
+            self._busy.clear()
+            # A checkpoint that fails (no room, a reader in the way) leaves everything in the log: try again later.
+            with suppress(sqlite3.Error, OSError):
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                if os.stat(self._wal).st_size > _WAL_BYTES:
+                    self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
