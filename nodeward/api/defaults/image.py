@@ -1,0 +1,23 @@
+"""How often an image is looked for when its author does not say: it depends on what it is called."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+_PART: Final = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
+_IMAGE: Final = re.compile(
+    rf"(?:localhost/|[^/]*[.:A-Z][^/]*/)?{_PART}(?:/{_PART})*(?::(?P<tag>\w[\w.-]{{0,127}}))?(?P<digest>@[\w:+.-]+)?",
+    re.ASCII,
+)
+
+
+@lru_cache(maxsize=4096)
+def pull_policy_for(image: str) -> str:
+    """Images tagged `latest`, or with neither tag nor digest, are looked for each time they are started."""
+    named = _IMAGE.fullmatch(image)
+    if named is None:
+        return "IfNotPresent"
+    is_latest = named["tag"] == "latest" or (named["tag"] is None and named["digest"] is None)
+    return "Always" if is_latest else "IfNotPresent"
