@@ -153,7 +153,7 @@ class HttpConnection(asyncio.Protocol):
     # -- httptools ------------------------------------------------------------------------------------------------
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        self._headers[str(name, "latin-1").lower()] = str(value, "latin-1")
 
     def on_headers_complete(self) -> None:
         parser = self._parser

@@ -24,6 +24,8 @@ from nodeward.machinery.transport import ConnectionFailed, Request, Response, Tr
 
 #: Methods that may be sent again when a kept connection turns out to be dead.
 _REPEATABLE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+_MAX_HEADER_BLOCKS: Final = 64
 #: What may stand in a request line: anything else would start a second request.
 _TARGET: Final = re.compile(r"/[\x21-\x7e]*")
 _HEADER: Final = re.compile(r"[!#-'*+\-.^_`|~0-9a-z]+: [\t\x20-\x7e\x80-\xff]*")
@@ -80,6 +82,7 @@ class HttpTransport:
         self._busy = 0
         self._line: deque[asyncio.Future[None]] = deque()
         self._is_closed = False
+        self._header_blocks: dict[tuple[tuple[str, str], ...], str] = {}
 
     async def send(self, request: Request, *, stream: bool = False) -> Response:
         data = self._encode(request)
@@ -214,17 +217,24 @@ class HttpTransport:
         target = self._prefix + request.target
         if not _TARGET.fullmatch(target):
             raise ConfigError(f"{target!r} cannot be a request target")
-        lines = [f"{name}: {value}" for name, value in request.headers.items()]
+        key = tuple(request.headers.items())
+        headers = self._header_blocks.get(key) or self._check_headers(key)
+        body = request.body
+        length = f"content-length: {len(body)}\r\n" if body or request.method in _WITH_BODY else ""
+        head = f"{request.method} {target} HTTP/1.1\r\n{headers}{length}\r\n"
+        return head.encode("latin-1") + body
+
+    def _check_headers(self, headers: tuple[tuple[str, str], ...]) -> str:
+        """The header lines; remembered, since a client sends the same few sets again and again."""
+        lines = [f"{name}: {value}" for name, value in headers]
         for line in lines:
             if not _HEADER.fullmatch(line):
                 raise ConfigError(f"{line!r} cannot be a header")
-        body = request.body
-        if body or request.method in ("POST", "PUT", "PATCH"):
-            lines.append(f"content-length: {len(body)}")
-        lines.append("\r\n")
-        joined = "\r\n".join(lines)
-        head = f"{request.method} {target} HTTP/1.1\r\n{self._fixed_head}{joined}"
-        return head.encode("latin-1") + body
+        block = self._fixed_head + "".join(f"{line}\r\n" for line in lines)
+        if len(self._header_blocks) >= _MAX_HEADER_BLOCKS:
+            self._header_blocks.clear()
+        self._header_blocks[headers] = block
+        return block
 
 
 def _keep_alive(sock: socket.socket | None) -> None:
