@@ -53,6 +53,34 @@ def test_higher_priorities_come_first_and_adding_again_only_raises() -> None:
     assert take_all(queue) == ["third", "first", "second", "low"]
 
 
+def test_a_key_that_was_raised_and_finished_queues_up_behind_the_others_next_time() -> None:
+    queue = WorkQueue[str](VirtualClock())
+    queue.add("a")
+    queue.add("b")
+    queue.add("a", 1)
+    assert queue.get_nowait() == "a"
+    queue.done("a")
+    queue.add("a")
+    assert take_all(queue) == ["b", "a"]
+
+
+def test_a_time_that_was_moved_forward_does_not_count_later() -> None:
+    async def program(clock: VirtualClock) -> list[float]:
+        queue = WorkQueue[str](clock)
+        seen: list[float] = []
+        queue.add_after("a", 60)
+        queue.add_after("a", 10)
+        for _ in range(2):
+            key = await queue.get()
+            assert key is not None
+            seen.append(clock.elapsed_ns / 1e9)
+            queue.done(key)
+            queue.add_after("a", 100)
+        return seen
+
+    assert run_virtual(program) == [10.0, 110.0]
+
+
 def test_a_priority_raised_while_a_worker_has_the_key_counts_after_done() -> None:
     queue = WorkQueue[str](VirtualClock())
     queue.add("a")
