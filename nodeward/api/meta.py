@@ -82,7 +82,8 @@ class ManagedFieldsEntry(KubeStruct):
     api_version: str = ""
     time: Time | None = None
     fields_type: str = ""
-    fields_v1: RawJson | None = None
+    # Not `| None`: msgspec cannot decode raw JSON inside a union.
+    fields_v1: RawJson = RawJson()
     subresource: str = ""
 
 
