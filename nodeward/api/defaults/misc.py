@@ -1,0 +1,43 @@
+"""Defaults of the kinds that need one line each: namespaces, secrets, limits, priorities, tokens."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodeward.api.authentication_v1 import TokenRequest
+from nodeward.api.core_v1.cluster import LimitRange, Namespace, Secret
+from nodeward.api.scheduling_v1 import PriorityClass
+
+_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+_HOUR: Final = 3600
+
+
+def default_namespace(namespace: Namespace) -> None:
+    """Every namespace carries its name as a label; one whose name is still to be made gets it later."""
+    if namespace.metadata.name:
+        namespace.metadata.labels[_NAME_LABEL] = namespace.metadata.name
+    namespace.status.phase = namespace.status.phase or "Active"
+
+
+def default_secret(secret: Secret) -> None:
+    secret.type = secret.type or "Opaque"
+
+
+def default_limit_range(limits: LimitRange) -> None:
+    """A container's usual limit is the most it may have; its usual request that limit, else the least."""
+    for item in limits.spec.limits:
+        if item.type == "Container":
+            for name, amount in item.max.items():
+                item.default.setdefault(name, amount)
+            for name, amount in (*item.default.items(), *item.min.items()):
+                item.default_request.setdefault(name, amount)
+
+
+def default_priority_class(priority: PriorityClass) -> None:
+    if priority.preemption_policy is None:
+        priority.preemption_policy = "PreemptLowerPriority"
+
+
+def default_token_request(request: TokenRequest) -> None:
+    if request.spec.expiration_seconds is None:
+        request.spec.expiration_seconds = _HOUR

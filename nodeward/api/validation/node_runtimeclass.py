@@ -1,0 +1,62 @@
+"""Runtime classes: the handler they stand for, what it costs, and where it is found."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodeward.api.context import Context
+from nodeward.api.core_v1.container import ResourceRequirements
+from nodeward.api.core_v1.references import Toleration
+from nodeward.api.node_v1 import RuntimeClass, Scheduling
+from nodeward.api.validation.labels import validate_labels
+from nodeward.api.validation.metadata import IMMUTABLE, validate_metadata, validate_metadata_update
+from nodeward.api.validation.names import dns_label, dns_subdomain
+from nodeward.api.validation.resources import validate_container_resource_name, validate_requirements
+from nodeward.api.validation.tolerations import never, validate_tolerations
+from nodeward.api.validation.validator import Validator
+from nodeward.base.fielderror import FieldError, duplicate, invalid, required
+from nodeward.base.fieldpath import ROOT, FieldPath
+
+
+def _handler(handler: str) -> list[FieldError]:
+    at = ROOT.child("handler")
+    return [invalid(at, handler, fault) for fault in dns_label(handler)] if handler else [required(at)]
+
+
+def _scheduling(scheduling: Scheduling) -> list[FieldError]:
+    path = ROOT.child("scheduling")
+    errors = validate_labels(scheduling.node_selector, path.child("nodeSelector"))
+    return errors + _tolerations(scheduling.tolerations, path.child("tolerations"))
+
+
+def _tolerations(tolerations: list[Toleration], path: FieldPath) -> list[FieldError]:
+    errors = validate_tolerations(tolerations, path, never)
+    seen: set[tuple[str, str, str, str]] = set()
+    for i, toleration in enumerate(tolerations):
+        key = (toleration.key, toleration.operator, toleration.value, toleration.effect)
+        if key in seen:
+            errors.append(duplicate(path.index(i), toleration))
+        seen.add(key)
+    return errors
+
+
+def _create(runtime: RuntimeClass, ctx: Context) -> list[FieldError]:
+    errors = validate_metadata(runtime.metadata, dns_subdomain, namespaced=False)
+    if runtime.overhead is not None:
+        requirements = ResourceRequirements(limits=runtime.overhead.pod_fixed)
+        errors += validate_requirements(
+            requirements, ROOT.child("overhead"), validate_container_resource_name, frozenset(), never
+        )
+    if runtime.scheduling is not None:
+        errors += _scheduling(runtime.scheduling)
+    return errors + _handler(runtime.handler)
+
+
+def _update(new: RuntimeClass, old: RuntimeClass, ctx: Context) -> list[FieldError]:
+    errors = validate_metadata_update(new.metadata, old.metadata)
+    if new.handler != old.handler:
+        errors.append(invalid(ROOT.child("handler"), None, IMMUTABLE))
+    return errors
+
+
+RUNTIME_CLASS: Final = Validator(create=_create, update=_update, status=None, name=dns_subdomain)
