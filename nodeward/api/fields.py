@@ -26,7 +26,7 @@ _TIME = r"^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$
 #: RFC 3339, whole seconds when written by us.
 Time: TypeAlias = Annotated[str, msgspec.Meta(pattern=_TIME)]
 #: RFC 3339 with six digits of a second when written by us.
-MicroTime: TypeAlias = Annotated[str, msgspec.Meta(pattern=_TIME)]
+MicroTime: TypeAlias = Annotated[str, msgspec.Meta(pattern=_TIME, title="MicroTime")]
 #: JSON that is carried along unparsed.
 RawJson: TypeAlias = msgspec.Raw
 

@@ -93,6 +93,7 @@ _SCALARS: dict[Any, tuple[Any, str]] = {
     fields.Int32: (int, "int32"),
     fields.Int64: (int, "int64"),
     fields.Time: (str, "date-time"),
+    fields.MicroTime: (str, "micro-time"),
 }
 
 
