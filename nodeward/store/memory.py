@@ -1,6 +1,6 @@
 """The store that forgets everything when the process ends: for tests and rehearsals.
 
-In: conditional writes. Out: pages, watches. The current state is a dictionary and a sorted list of its keys;
+In: conditional writes. Out: pages, watches. The current state is a dictionary and its keys in order;
 the past is a log of (event, what it replaced), one entry per revision; older states are rebuilt by undoing
 it.
 
@@ -10,7 +10,6 @@ write is atomic and the order of revisions is the order of calls (rehearsals dep
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Sequence
 from itertools import islice
 
@@ -28,6 +27,7 @@ from nodeward.store.interface import (
     WriteResult,
 )
 from nodeward.store.keys import prefix_end
+from nodeward.store.sortedkeys import SortedKeys
 
 
 class MemoryStore:
@@ -35,7 +35,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._live: dict[str, KeyValue] = {}
-        self._keys: list[str] = []
+        self._keys = SortedKeys()
         self._log: list[tuple[Event, KeyValue | None]] = []
         self._base = int(EMPTY)  # the revision just before the log's first entry
         self._compacted = 0
@@ -64,27 +64,22 @@ class MemoryStore:
         if revision and revision < self._compacted:
             raise Compacted(revision, self._compacted)
         at = Revision(revision or current)
-        low, high = max(prefix, start), prefix_end(prefix)
-        first = bisect_left(self._keys, low)
-        last = len(self._keys) if high is None else bisect_left(self._keys, high)
-        if at < current:
-            items = self._as_of(at, first, last, low, high)
-            count = len(items)
-        else:
-            count = max(last - first, 0)
-            taken = min(count, limit) if limit else count
-            items = [self._live[key] for key in self._keys[first : first + taken]]
-        if limit and count > limit:
-            return Page(items[:limit], at, count - limit)
+        low, end = max(prefix, start), prefix_end(prefix)
+        if at == current:
+            items = [self._live[key] for key in self._keys.between(low, end, limit)]
+            return Page(items, at, self._keys.count(low, end) - len(items) if limit else 0)
+        items = self._as_of(at, low, end)
+        if limit and len(items) > limit:
+            return Page(items[:limit], at, len(items) - limit)
         return Page(items, at, 0)
 
-    def _as_of(self, at: Revision, first: int, last: int, low: str, high: str | None) -> list[KeyValue]:
-        """The keys in [low, high) as they were at revision `at`: those untouched since, and the undone others."""
+    def _as_of(self, at: Revision, low: str, end: str | None) -> list[KeyValue]:
+        """The keys in [low, end) as they were at revision `at`: those untouched since, and the undone others."""
         before: dict[str, KeyValue | None] = {}
         for event, replaced in self._log[max(at - self._base, 0) :]:
-            if low <= event.key and (high is None or event.key < high):
+            if low <= event.key and (end is None or event.key < end):
                 before.setdefault(event.key, replaced)
-        items = [self._live[key] for key in self._keys[first:last] if key not in before]
+        items = [self._live[key] for key in self._keys.between(low, end) if key not in before]
         undone = [replaced for replaced in before.values() if replaced is not None]
         if undone:
             items.extend(undone)
@@ -99,7 +94,7 @@ class MemoryStore:
             return WriteResult(False, self._feed.revision, current)
         revision = Revision(self._feed.revision + 1)
         if current is None:
-            insort(self._keys, key)
+            self._keys.add(key)
         created = revision if current is None else current.create_revision
         self._live[key] = KeyValue(key, value, created, revision)
         self._bytes += len(key) + len(value)
@@ -113,7 +108,7 @@ class MemoryStore:
             return WriteResult(False, self._feed.revision, current)
         revision = Revision(self._feed.revision + 1)
         del self._live[key]
-        del self._keys[bisect_left(self._keys, key)]
+        self._keys.remove(key)
         self._commit(Event(revision, key, None, False), current)
         return WriteResult(True, revision, current)
 

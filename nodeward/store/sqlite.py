@@ -33,28 +33,28 @@ from nodeward.store.interface import (
     Watch,
     WriteResult,
 )
+from nodeward.store.keys import prefix_end
 from nodeward.store.recent import RecentEvents
 from nodeward.store.sqlite_file import (
     FileLock,
-    Index,
     check_or_create,
     close_quietly,
     connect,
     file_bytes,
     load,
 )
-from nodeward.store.sqlite_reader import PIECE_ROWS, Reader, end_bound
+from nodeward.store.sqlite_index import Entry
+from nodeward.store.sqlite_reader import PIECE_ROWS, Reader
 from nodeward.store.sqlite_writer import Batch, Row, Writer
 
 
 class _Write:
-    """A write on its way to the disk, with what is needed to undo it in the index."""
+    """A write on its way to the disk."""
 
-    __slots__ = ("future", "replaced", "row")
+    __slots__ = ("future", "row")
 
-    def __init__(self, row: Row, replaced: tuple[int, int] | None, future: asyncio.Future[None]) -> None:
+    def __init__(self, row: Row, future: asyncio.Future[None]) -> None:
         self.row = row
-        self.replaced = replaced
         self.future = future
 
 
@@ -68,6 +68,10 @@ class SqliteStore:
         self._hold = hold
         self._lock = FileLock(self._path)
         self._opened = False
+
+    @property
+    def is_shared(self) -> bool:
+        return False
 
     async def open(self) -> None:
         invariant(not self._opened, "a store is opened once; make a new one over the same file")
@@ -88,12 +92,11 @@ class SqliteStore:
                 failed=self._on_failed,
             )
             undo.pop_all()
-        self._index: Index = content.entries
-        self._newest = content.revision  # including writes on their way
+        self._keys = content.keys  # as they will be when all that is on its way has arrived
         self._compacted = content.compacted
         self._swept = content.swept  # how far the writer may remove what compaction forgot
-        self._feed = Feed(self, Revision(content.revision))
-        self._recent = RecentEvents(content.revision)
+        self._feed = Feed(self, Revision(content.keys.newest))
+        self._recent = RecentEvents(content.keys.newest)
         self._outbox: list[_Write] = []  # not handed to the writer yet
         self._in_flight: deque[_Write] = deque()  # not known to be on the disk, in revision order
         self._pending: dict[str, _Write] = {}  # the newest of those, by key
@@ -103,7 +106,7 @@ class SqliteStore:
         self._holding = ExitStack()
         self._opened = True
         self._writer.start()
-        self._allow_sweep()
+        self._forget()
 
     async def close(self) -> None:
         if not self._opened:
@@ -128,46 +131,43 @@ class SqliteStore:
         self._check_open()
         invariant(key != "", "a key is never empty")
         while True:
-            entry = self._index.get(key)
+            entry = self._keys.get(key)
             if (entry[1] if entry is not None else 0) == expected:
                 break
             if key not in self._pending:
                 return WriteResult(False, self._feed.revision, self._read(key, entry))
             await self._transaction_end()
-        self._newest = revision = self._newest + 1
-        created = revision if entry is None else entry[0]
-        self._index[key] = (created, revision)
-        await self._submit((revision, key, created, expected, value), entry, len(value))
+        created, revision = self._keys.put(key, entry)
+        await self._submit((revision, key, created, expected, value))
         return WriteResult(True, Revision(revision), None)
 
     async def delete(self, key: str, *, expected: int) -> WriteResult:
         self._check_open()
         while True:
-            entry = self._index.get(key)
+            entry = self._keys.get(key)
             if entry is not None and entry[1] == expected:
                 break
             if key not in self._pending:
                 return WriteResult(False, self._feed.revision, self._read(key, entry))
             await self._transaction_end()
         removed = self._read(key, entry)
-        self._newest = revision = self._newest + 1
-        del self._index[key]
-        await self._submit((revision, key, 0, expected, None), entry, 0)
+        revision = self._keys.delete(key, entry)
+        await self._submit((revision, key, 0, expected, None))
         return WriteResult(True, Revision(revision), removed)
 
-    def _read(self, key: str, entry: tuple[int, int] | None) -> KeyValue | None:
+    def _read(self, key: str, entry: Entry | None) -> KeyValue | None:
         """The version the index speaks of, from the disk or from among those on their way there."""
         if entry is None:
             return None
         pending = self._pending.get(key)
         # A pending write of a key that is in the index is a put, so it has a value.
         value = self._reader.value(entry[1]) if pending is None else pending.row[4] or b""
-        return KeyValue(key, value, Revision(entry[0]), Revision(entry[1]))
+        return _key_value(key, entry, value)
 
-    def _submit(self, row: Row, replaced: tuple[int, int] | None, size: int) -> asyncio.Future[None]:
+    def _submit(self, row: Row) -> asyncio.Future[None]:
         """Send a row on its way. All rows of one turn of the loop are handed to the writer together."""
         future = self._loop.create_future()
-        write = _Write(row, replaced, future)
+        write = _Write(row, future)
         self._pending[row[1]] = write
         if not self._in_flight:
             self._holding.enter_context(self._hold())
@@ -202,17 +202,11 @@ class SqliteStore:
         self._end_transaction()
 
     def _on_failed(self, reason: NodewardError) -> None:
-        """No write in flight made it, nor will any: undo them, newest first."""
+        """No write in flight made it, nor will any."""
         failed, self._in_flight = self._in_flight, deque()
         self._pending.clear()
         self._outbox.clear()
-        for write in reversed(failed):
-            key = write.row[1]
-            if write.replaced is None:
-                del self._index[key]
-            else:
-                self._index[key] = write.replaced
-        self._newest = self._feed.revision
+        self._keys.undo_to(self._feed.revision)
         self._generation += 1
         for write in failed:
             if not write.future.done():
@@ -241,9 +235,10 @@ class SqliteStore:
 
     async def get(self, key: str) -> KeyValue | None:
         self._check_open()
-        if key in self._pending:
-            return self._reader.newest(key, self._feed.revision)
-        return self._read(key, self._index.get(key))
+        if key not in self._pending:
+            return self._read(key, self._keys.get(key))
+        entry = self._keys.entry_at(key, self._feed.revision)
+        return _key_value(key, entry, self._reader.value(entry[1])) if entry is not None else None
 
     async def range(self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0) -> Page:
         self._check_open()
@@ -253,24 +248,21 @@ class SqliteStore:
         if revision and revision < self._compacted:
             raise Compacted(revision, self._compacted)
         at = Revision(revision or current)
-        low, end = max(prefix, start), end_bound(prefix)
         self._reading.append(at)
         try:
-            items: list[KeyValue] = []
-            while True:
-                wanted = min(limit - len(items), PIECE_ROWS) if limit else PIECE_ROWS
-                piece, complete = self._reader.piece(low, end, at, wanted)
-                items.extend(piece)
-                if complete:
-                    return Page(items, at, 0)
-                low = piece[-1].key + "\x00"
-                if len(items) == limit:
-                    return Page(items, at, self._reader.count(low, end, at))
-                await let_others_run()
-                self._check_open()
+            found, following = await self._keys.range_at(max(prefix, start), prefix_end(prefix), at, limit)
+            values: list[bytes] = []
+            while len(values) < len(found):
+                piece = found[len(values) : len(values) + PIECE_ROWS]
+                values.extend(self._reader.values([entry[1] for _, entry in piece]))
+                if len(values) < len(found):
+                    await let_others_run()
+                    self._check_open()
         finally:
             self._reading.remove(at)
-            self._allow_sweep()
+            self._forget()
+        items = [_key_value(key, entry, value) for (key, entry), value in zip(found, values, strict=True)]
+        return Page(items, at, following)
 
     def watch(self, prefix: str, *, after: int) -> Watch:
         self._check_open()
@@ -299,16 +291,21 @@ class SqliteStore:
         with self._hold():
             await self._writer.compact(revision)
         self._compacted = max(self._compacted, revision)
-        self._allow_sweep()
+        self._forget()
 
-    def _allow_sweep(self) -> None:
-        """Let the writer remove what neither the newest compaction nor a read under way needs."""
+    def _forget(self) -> None:
+        """Let go of what neither the newest compaction nor a read under way needs."""
         until = min([self._compacted, *self._reading])
         if until > self._swept and self._opened:
             self._swept = until
+            self._keys.forget_before(until)
             self._writer.sweep(until)
 
     async def size(self) -> int:
         """Bytes of the database file and its write-ahead log."""
         self._check_open()
         return file_bytes(self._path)
+
+
+def _key_value(key: str, entry: Entry, value: bytes) -> KeyValue:
+    return KeyValue(key, value, Revision(entry[0]), Revision(entry[1]))

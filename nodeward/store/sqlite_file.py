@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from nodeward.base.errors import NodewardError
-from nodeward.store.interface import EMPTY, StoreCorrupt, StoreUnavailable
+from nodeward.store.interface import StoreCorrupt, StoreUnavailable
+from nodeward.store.sqlite_index import Entry, KeyIndex
 
 #: "NdWd": marks a SQLite file as ours
 APPLICATION_ID: Final = 0x4E645764
@@ -26,21 +27,27 @@ APPLICATION_ID: Final = 0x4E645764
 LAYOUT: Final = 1
 
 #: `create_rv` is 0 in the row of a delete; `prev_rv` is the row this one replaces, 0 if there was no live one.
-#: The index holds all but the values, so that counting, listing keys and opening the store do not touch them.
+#: Both tables only grow at their end. Values have a table of their own, so that opening the store and compaction
+#: need not wade through them; writing through the view fills both tables in one statement.
 _SCHEMA: Final = f"""
-PRAGMA page_size = 4096;
+PRAGMA page_size = 8192;
 PRAGMA journal_mode = WAL;
 BEGIN;
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {LAYOUT};
-CREATE TABLE kv (
+CREATE TABLE log (
     rv INTEGER PRIMARY KEY,
     key TEXT NOT NULL,
     create_rv INTEGER NOT NULL,
-    prev_rv INTEGER NOT NULL,
-    value BLOB
+    prev_rv INTEGER NOT NULL
 );
-CREATE INDEX kv_key ON kv (key, rv, create_rv);
+CREATE TABLE value (rv INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
+CREATE VIEW written AS
+    SELECT rv, key, create_rv, prev_rv, bytes FROM log LEFT JOIN value USING (rv);
+CREATE TRIGGER write INSTEAD OF INSERT ON written BEGIN
+    INSERT INTO log VALUES (new.rv, new.key, new.create_rv, new.prev_rv);
+    INSERT INTO value SELECT new.rv, new.bytes WHERE new.bytes IS NOT NULL;
+END;
 CREATE TABLE counters (compacted INTEGER NOT NULL, swept INTEGER NOT NULL);
 INSERT INTO counters VALUES (0, 0);
 COMMIT;
@@ -51,14 +58,11 @@ _HEADER_BYTES: Final = 100
 _BUSY_SECONDS: Final = 30.0
 _RESTORE: Final = "restore it from a backup, or move it away to start empty; nothing in it was changed"
 
-Index = dict[str, tuple[int, int]]
-
 
 class Content(NamedTuple):
-    """What is in a file: `entries` is key -> (create revision, mod revision)."""
+    """What is in a file: the newest entry of every key with its history since `compacted`."""
 
-    entries: Index
-    revision: int
+    keys: KeyIndex
     compacted: int
     swept: int
 
@@ -188,18 +192,35 @@ def connect(path: Path, *, mode: str) -> sqlite3.Connection:
 
 
 def load(reader: sqlite3.Connection, path: Path) -> Content:
-    """The index of a file, by one pass over SQLite's own index; finds most kinds of damage on the way."""
+    """Replay the log; finds most kinds of damage on the way."""
     try:
-        compacted, swept = reader.execute("SELECT compacted, swept FROM counters").fetchone()
-        rows = reader.execute("SELECT key, create_rv, MAX(rv) FROM kv INDEXED BY kv_key GROUP BY key")
-        index = {key: (created, modified) for key, created, modified in rows if created}
-        (newest,) = reader.execute("SELECT COALESCE(MAX(rv), 0) FROM kv").fetchone()
-    except (sqlite3.Error, TypeError) as error:
-        if isinstance(error, TypeError) or not _is_damage(error):
-            raise StoreUnavailable(f"cannot read {path}: {error}") from error
-        raise StoreCorrupt(f"{path} is damaged ({error}); {_RESTORE}") from error
-    # The row of the newest revision may be a delete that was compacted away: then compaction went up to it.
-    return Content(index, max(newest, compacted, EMPTY), compacted, swept)
+        counters = reader.execute("SELECT compacted, swept FROM counters").fetchall()
+        if len(counters) != 1:
+            raise StoreCorrupt(f"{path} is damaged (no counters); {_RESTORE}")
+        compacted, swept = counters[0]
+        entries: dict[str, Entry] = {}
+        for key, created, revision in reader.execute(
+            "SELECT key, create_rv, rv FROM log WHERE rv <= ? ORDER BY rv", (compacted,)
+        ):
+            if created:
+                entries[key] = (created, revision)
+            else:
+                entries.pop(key, None)
+        # The newest revision may be a delete that was swept away: then compaction went up to it.
+        keys = KeyIndex(entries, compacted)
+        for key, created, previous, revision in reader.execute(
+            "SELECT key, create_rv, prev_rv, rv FROM log WHERE rv > ? ORDER BY rv", (compacted,)
+        ):
+            replaced = keys.get(key)
+            if (replaced[1] if replaced is not None else 0) != previous or revision != keys.newest + 1:
+                raise StoreCorrupt(f"{path} is damaged (revision {revision} does not follow); {_RESTORE}")
+            if created:
+                keys.put(key, replaced)
+            elif replaced is not None:
+                keys.delete(key, replaced)
+    except sqlite3.Error as error:
+        raise explain(error, path) from error
+    return Content(keys, compacted, swept)
 
 
 def _is_damage(error: sqlite3.Error) -> bool:

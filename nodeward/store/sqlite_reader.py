@@ -1,8 +1,7 @@
-"""Reading the SQLite store's file: single rows, pieces of a range at a revision, pieces of the log.
+"""Reading the SQLite store's file: values by their revision, and pieces of the log.
 
-In: keys and revisions, both already checked by the store. Out: `KeyValue`s and `Event`s. Used on the event
-loop's thread only; every call is one statement over a bounded number of rows, so that the loop is never away
-for long.
+In: revisions, already checked by the store. Out: values and `Event`s. Used on the event loop's thread only;
+every call is one statement over a bounded number of rows and bytes, so that the loop is never away for long.
 
 What must stay true: nothing newer than the revision asked for is seen, though the file may hold newer rows
 already.
@@ -11,10 +10,11 @@ already.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from nodeward.store.interface import Event, KeyValue, Revision
+from nodeward.store.interface import Event, Revision, StoreCorrupt
 from nodeward.store.keys import prefix_end
 from nodeward.store.sqlite_file import close_quietly, explain
 
@@ -22,31 +22,11 @@ from nodeward.store.sqlite_file import close_quietly, explain
 PIECE_ROWS: Final = 512
 _PIECE_BYTES: Final = 4 << 20
 
-#: the newest row of each live key of a range as of a revision; only touches the index
-_LIVE: Final = """
-    SELECT key, MAX(rv) AS rv, create_rv FROM kv INDEXED BY kv_key
-    WHERE key >= ? AND key < ? AND rv <= ? GROUP BY key HAVING create_rv > 0
-"""
-_PIECE: Final = f"""
-    SELECT live.key, kv.value, live.create_rv, live.rv
-    FROM ({_LIVE} ORDER BY key LIMIT ?) AS live CROSS JOIN kv ON kv.rv = live.rv
-"""
-_COUNT: Final = f"SELECT COUNT(*) FROM ({_LIVE})"
-_NEWEST: Final = "SELECT key, value, create_rv, rv FROM kv WHERE key = ? AND rv <= ? ORDER BY rv DESC LIMIT 1"
-#: `+key` keeps SQLite from walking the index of keys instead of the revisions
 _LOG: Final = """
-    SELECT rv, key, value, create_rv FROM kv
-    WHERE rv > ? AND rv <= ? AND +key >= ? AND +key < ? ORDER BY rv
+    SELECT rv, key, create_rv, bytes FROM written WHERE rv > ? AND rv <= ? AND key >= ? AND key < ? ORDER BY rv
 """
-
-#: a text or, greater than every text, the empty blob
-_Bound = str | bytes
-
-
-def end_bound(prefix: str) -> _Bound:
-    """The exclusive end of a prefix, as SQLite is given it."""
-    end = prefix_end(prefix)
-    return b"" if end is None else end
+#: CROSS JOIN: SQLite keeps the order of the revisions it is given
+_VALUES: Final = "SELECT rv, bytes FROM json_each(?) AS wanted CROSS JOIN value ON value.rv = wanted.value"
 
 
 class Reader:
@@ -57,63 +37,56 @@ class Reader:
         self._path = path
 
     def value(self, revision: int) -> bytes:
-        """The value written at a revision; the row must be there."""
+        """The value written at a revision."""
         try:
-            row = self._connection.execute("SELECT value FROM kv WHERE rv = ?", (revision,)).fetchone()
+            row = self._connection.execute("SELECT bytes FROM value WHERE rv = ?", (revision,)).fetchone()
         except sqlite3.Error as error:
             raise explain(error, self._path) from error
+        if row is None:
+            raise self._missing(revision)
         value: bytes = row[0]
         return value
 
-    def newest(self, key: str, at: int) -> KeyValue | None:
-        """One key as of a revision."""
-        try:
-            row = self._connection.execute(_NEWEST, (key, at)).fetchone()
-        except sqlite3.Error as error:
-            raise explain(error, self._path) from error
-        return KeyValue(*row) if row is not None and row[2] else None
-
-    def piece(self, low: str, end: _Bound, at: int, limit: int) -> tuple[list[KeyValue], bool]:
-        """The first keys in [low, end) as of a revision, and whether that is all there are.
-
-        At most `limit`; fewer if they are large, but at least one.
-        """
-        items: list[KeyValue] = []
+    def values(self, revisions: Sequence[int]) -> list[bytes]:
+        """The values written at some revisions, in that order: fewer if they are large, but at least one."""
+        values: list[bytes] = []
         size = 0
         try:
-            for row in self._connection.execute(_PIECE, (low, end, at, limit)):
-                item = KeyValue(*row)
-                items.append(item)
-                size += len(item.value)
+            rows = self._connection.execute(_VALUES, (str(list(revisions)),))
+            for wanted, (revision, value) in zip(revisions, rows, strict=False):
+                if revision != wanted:
+                    raise self._missing(wanted)
+                values.append(value)
+                size += len(value)
                 if size > _PIECE_BYTES:
-                    return items, False
+                    return values
         except sqlite3.Error as error:
             raise explain(error, self._path) from error
-        return items, len(items) < limit
-
-    def count(self, low: str, end: _Bound, at: int) -> int:
-        """How many keys there are in [low, end) as of a revision."""
-        try:
-            (count,) = self._connection.execute(_COUNT, (low, end, at)).fetchone()
-        except sqlite3.Error as error:
-            raise explain(error, self._path) from error
-        return int(count)
+        if len(values) < len(revisions):
+            raise self._missing(revisions[len(values)])
+        return values
 
     def log(self, prefix: str, after: int, until: int) -> tuple[list[Event], Revision]:
         """Events of a prefix with revisions in (after, until], and how far they reach (less if they are large)."""
         events: list[Event] = []
         size = 0
+        end = prefix_end(prefix)
+        # The empty blob is greater than every text.
+        parameters = (after, until, prefix, b"" if end is None else end)
         try:
-            for rv, key, value, created in self._connection.execute(
-                _LOG, (after, until, prefix, end_bound(prefix))
-            ):
-                events.append(Event(rv, key, value if created else None, created == rv))
-                size += len(value) if created else 0
+            for revision, key, created, value in self._connection.execute(_LOG, parameters):
+                events.append(Event(revision, key, value, created == revision))
+                size += len(value or b"")
                 if size > _PIECE_BYTES:
-                    return events, Revision(rv)
+                    return events, Revision(revision)
         except sqlite3.Error as error:
             raise explain(error, self._path) from error
         return events, Revision(until)
+
+    def _missing(self, revision: int) -> StoreCorrupt:
+        return StoreCorrupt(
+            f"{self._path} is damaged (the value of revision {revision} is missing); restore a backup"
+        )
 
     def close(self) -> None:
         close_quietly(self._connection)

@@ -1,0 +1,135 @@
+"""What the SQLite store remembers in memory: which version of each key is the newest, and which ones they
+replaced.
+
+In: the writes, in revision order, including those not on the disk yet. Out: the entry (create revision, mod
+revision) of a key now or at any revision since the last compaction; never a value. The past is an undo log of
+24 bytes a revision.
+
+What must stay true: entry `i` of the undo log belongs to revision `_base + 1 + i` and `newest` is the last of
+them; the keys in `_entries` are the keys in `_keys`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from typing import Final
+
+from nodeward.store.feed import let_others_run
+from nodeward.store.interface import EMPTY
+from nodeward.store.sortedkeys import SortedKeys
+
+#: create revision, mod revision
+Entry = tuple[int, int]
+
+#: revisions undone before the loop gets its turn
+_UNDO_STEP: Final = 16384
+
+
+class KeyIndex:
+    """The newest entry of every key, and the way back."""
+
+    def __init__(self, entries: dict[str, Entry], base: int) -> None:
+        """`entries` is the state at revision `base`; there is no way back beyond it."""
+        self.newest = max(base, EMPTY)
+        self._base = self.newest
+        self._entries = entries
+        self._keys = SortedKeys(entries)
+        self._touched: list[str] = []
+        self._created = array("q")
+        self._modified = array("q")
+
+    def get(self, key: str) -> Entry | None:
+        return self._entries.get(key)
+
+    def put(self, key: str, replaced: Entry | None) -> Entry:
+        """The next revision writes `key`, whose entry is `replaced`; its new entry."""
+        self.newest = revision = self.newest + 1
+        self._touched.append(key)
+        if replaced is None:
+            entry = (revision, revision)
+            self._created.append(0)
+            self._modified.append(0)
+            self._keys.add(key)
+        else:
+            entry = (replaced[0], revision)
+            self._created.append(replaced[0])
+            self._modified.append(replaced[1])
+        self._entries[key] = entry
+        return entry
+
+    def delete(self, key: str, replaced: Entry) -> int:
+        """The next revision removes `key`, whose entry is `replaced`; that revision."""
+        self.newest += 1
+        self._touched.append(key)
+        self._created.append(replaced[0])
+        self._modified.append(replaced[1])
+        self._keys.remove(key)
+        del self._entries[key]
+        return self.newest
+
+    def undo_to(self, revision: int) -> None:
+        """Take back every write newer than `revision`: they did not happen."""
+        while self.newest > revision:
+            key = self._touched.pop()
+            created, modified = self._created.pop(), self._modified.pop()
+            if modified:
+                if key not in self._entries:
+                    self._keys.add(key)
+                self._entries[key] = (created, modified)
+            else:
+                del self._entries[key]
+                self._keys.remove(key)
+            self.newest -= 1
+
+    def forget_before(self, revision: int) -> None:
+        """Nobody will ask for the state before `revision` any more."""
+        forgotten = revision - self._base
+        if forgotten > 0:
+            del self._touched[:forgotten]
+            del self._created[:forgotten]
+            del self._modified[:forgotten]
+            self._base = revision
+
+    def entry_at(self, key: str, at: int) -> Entry | None:
+        """The entry of one key as of a recent revision (it walks back from the newest)."""
+        entry = self._entries.get(key)
+        for position in range(len(self._touched) - 1, at - self._base - 1, -1):
+            if self._touched[position] == key:
+                modified = self._modified[position]
+                entry = (self._created[position], modified) if modified else None
+        return entry
+
+    async def range_at(
+        self, low: str, end: str | None, at: int, limit: int
+    ) -> tuple[list[tuple[str, Entry]], int]:
+        """The keys in [low, end) as of a revision, in order, at most `limit` (0: all), and how many follow them."""
+        replaced: dict[str, Entry | None] = {}
+        looked_at = at
+        while looked_at < self.newest:
+            if looked_at > at:
+                await let_others_run()
+            step = min(_UNDO_STEP, self.newest - looked_at)
+            for key, created, modified in self._undone(looked_at, step):
+                if low <= key and (end is None or key < end) and key not in replaced:
+                    replaced[key] = (created, modified) if modified else None
+            looked_at += step
+        # No await from here on: `replaced` reaches up to the newest revision.
+        entries = self._entries
+        if not replaced:
+            found = [(key, entries[key]) for key in self._keys.between(low, end, limit)]
+            following = self._keys.count(low, end) - len(found) if limit else 0
+            return found, following
+        found = [(key, entries[key]) for key in self._keys.between(low, end) if key not in replaced]
+        found.extend([(key, entry) for key, entry in replaced.items() if entry is not None])
+        found.sort()
+        if limit:
+            return found[:limit], max(len(found) - limit, 0)
+        return found, 0
+
+    def _undone(self, after: int, step: int) -> Iterable[tuple[str, int, int]]:
+        first = after - self._base
+        last = first + step
+        return zip(
+            self._touched[first:last], self._created[first:last], self._modified[first:last], strict=True
+        )
