@@ -111,14 +111,23 @@ def always(zero: T, name: str | None = None) -> T:
     return result
 
 
+# Not `list` and `dict` themselves: of those, msgspec knows that empty is the default, and would not write it.
+def _no_items() -> list[Any]:
+    return []
+
+
+def _no_entries() -> dict[str, Any]:
+    return {}
+
+
 def always_list(name: str | None = None) -> Any:
     """A list that is written even when it is empty."""
-    return msgspec.field(default_factory=list, name=name)
+    return msgspec.field(default_factory=_no_items, name=name)
 
 
 def always_dict(name: str | None = None) -> Any:
     """A map that is written even when it is empty."""
-    return msgspec.field(default_factory=dict, name=name)
+    return msgspec.field(default_factory=_no_entries, name=name)
 
 
 def always_null(name: str | None = None) -> Any:
