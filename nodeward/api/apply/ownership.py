@@ -1,0 +1,123 @@
+"""How a schema divides a tree into what can be owned: leaves, fields of an object, items of a list.
+
+Scalars, values of unknown form and everything atomic are leaves. Other objects are divided by field, keyed lists by
+the keys of their items, sets by value. `nodeward.api.apply` asks here and nowhere else, so that the fast and the slow
+ways to the same answer agree on what the pieces are.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import msgspec
+
+from nodeward.api.apply.path_element import key_element, value_element
+from nodeward.api.schema import Schema, Shape
+from nodeward.base.errors import NodewardError
+
+#: Key fields that OpenAPI gives a value for when they are not written, beside those that are always written.
+_KEY_DEFAULTS: dict[tuple[str, str], Any] = {
+    ("ContainerPort", "protocol"): "TCP",
+    ("ServicePort", "protocol"): "TCP",
+    ("LocalObjectReference", "name"): "",
+}
+
+
+class NotIdentifiable(NodewardError, ValueError):
+    """A list item cannot be told apart from its neighbours; the message says why."""
+
+
+def is_leaf(schema: Schema) -> bool:
+    """Owned whole, whatever is inside."""
+    match schema.shape:
+        case Shape.STRUCT | Shape.MAP:
+            return schema.is_atomic
+        case Shape.LIST:
+            return not (schema.list_keys or schema.is_set)
+        case _:
+            return True
+
+
+def is_divided_by_field(schema: Schema) -> bool:
+    """Owned field by field."""
+    return schema.shape in (Shape.STRUCT, Shape.MAP) and not schema.is_atomic
+
+
+def field_schema(schema: Schema, name: str) -> Schema | None:
+    """What is known of a field of a struct or an entry of a map; None: there is no such field."""
+    return schema.fields.get(name) if schema.shape is Shape.STRUCT else schema.item
+
+
+def is_declared(schema: Schema, name: str) -> bool:
+    """A field of a struct, not an entry of a map: it is there because the type says so."""
+    return schema.shape is Shape.STRUCT and name in schema.fields
+
+
+@functools.cache
+def empty_tree(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """What an object of this type says when nothing was said: the fields that are always written."""
+    tree: dict[str, Any] = msgspec.to_builtins(struct(), enc_hook=str)
+    return tree
+
+
+@functools.cache
+def key_defaults(schema: Schema) -> dict[str, Any]:
+    """The key fields of a keyed list, with the value each has when it is not written; absent: none."""
+    item = schema.item
+    if item is None or item.shape is not Shape.STRUCT:
+        return {}
+    written = empty_tree(item.python_type)
+    defaults: dict[str, Any] = {}
+    for name in schema.list_keys:
+        known = (item.python_type.__name__, name)
+        if known in _KEY_DEFAULTS:
+            defaults[name] = _KEY_DEFAULTS[known]
+        elif name in written:
+            defaults[name] = written[name]
+    return defaults
+
+
+def item_keys(schema: Schema, item: Any) -> dict[str, Any]:
+    """The key fields of one item of a keyed list."""
+    if item is None:
+        raise NotIdentifiable("associative list with keys may not have a null element")
+    if not isinstance(item, dict):
+        raise NotIdentifiable("associative list with keys may not have non-map elements")
+    defaults = key_defaults(schema)
+    keys = {}
+    for name in schema.list_keys:
+        if name in item:
+            keys[name] = item[name]
+        elif name in defaults:
+            keys[name] = defaults[name]
+    if not keys:
+        named = " ".join(f'"{name}"' for name in schema.list_keys)
+        raise NotIdentifiable(
+            f"associative list with keys has an element that omits all key fields [{named}] "
+            "(and doesn't have default values for any key fields)"
+        )
+    return keys
+
+
+def item_element(schema: Schema, item: Any) -> str:
+    """The path element of one item of a keyed list or a set."""
+    if schema.list_keys:
+        return key_element(item_keys(schema, item))
+    match item:
+        case dict():
+            raise NotIdentifiable("associative list without keys has an element that's a map type")
+        case list():
+            raise NotIdentifiable("not supported: associative list with lists as elements")
+        case None:
+            raise NotIdentifiable("associative list without keys has an element that's an explicit null")
+        case _:
+            return value_element(item)
+
+
+def items_by_element(schema: Schema, items: list[Any] | None) -> dict[str, list[Any]]:
+    """The items of a list by their element; a broken list may have several under one."""
+    found: dict[str, list[Any]] = {}
+    for item in items or ():
+        found.setdefault(item_element(schema, item), []).append(item)
+    return found
