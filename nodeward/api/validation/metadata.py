@@ -27,6 +27,9 @@ ANNOTATIONS_LIMIT: Final = 256 * 1024
 _MANAGER_LIMIT: Final = 128
 _SUBRESOURCE_LIMIT: Final = 256
 
+#: Finalizers that need no domain in their name.
+STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+
 IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 
@@ -59,6 +62,8 @@ def validate_metadata(
         errors += validate_finalizers(meta.finalizers, path.child("finalizers"))
     if meta.managed_fields:
         errors += _managed_fields(meta.managed_fields, path.child("managedFields"))
+    if meta.finalizers:
+        errors += _unqualified_finalizers(meta.finalizers, path.child("finalizers"))
     return errors
 
 
@@ -98,6 +103,8 @@ def validate_metadata_update(
     _labels_to_owners(new, path, errors)
     if new.managed_fields:
         errors += _managed_fields(new.managed_fields, path.child("managedFields"))
+    if new.finalizers:
+        errors += _unqualified_finalizers(new.finalizers, path.child("finalizers"))
     return errors
 
 
@@ -129,6 +136,15 @@ def validate_finalizers(finalizers: list[str], path: FieldPath) -> list[FieldErr
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.append(invalid(path, finalizers, detail))
     return errors
+
+
+def _unqualified_finalizers(finalizers: list[str], path: FieldPath) -> list[FieldError]:
+    detail = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid(path.index(i), name, detail)
+        for i, name in enumerate(finalizers)
+        if "/" not in name and name not in STANDARD_FINALIZERS
+    ]
 
 
 def _prefix_faults(prefix: str, name_rule: NameRule) -> list[str]:

@@ -179,9 +179,9 @@ def _sysctls(
 def _host_conflict(sysctl: str, spec: PodSpec) -> str:
     """A sysctl of a namespace the pod shares with its host would change the host."""
     name = _dotted(sysctl)
-    if spec.host_network and name.startswith("net"):
+    if spec.host_network and name.startswith("net."):
         return "may not be specified when 'hostNetwork' is true"
-    if spec.host_ipc and (name in _IPC_SYSCTLS or name.startswith("fs.mqueue")):
+    if spec.host_ipc and (name in _IPC_SYSCTLS or name.startswith("fs.mqueue.")):
         return "may not be specified when 'hostIPC' is true"
     return ""
 
