@@ -74,7 +74,7 @@ class _Structs(Generic[T]):
         try:
             listed = self._decode_list(body)
         except _UNREADABLE:
-            raw_items, meta = _raw_page(body, kind)
+            raw_items, meta = raw_page(body, kind)
             return [self.one(bytes(raw), kind) for raw in raw_items], meta
         items: list[T] = listed.items or []
         if self._has_kind:
@@ -110,14 +110,15 @@ class _Projection(Generic[T]):
             raise BadAnswer(f"the server's answer cannot be read: {error}") from error
 
     def page(self, body: bytes, kind: Kind) -> tuple[list[T], ListMeta]:
-        items, meta = _raw_page(body, kind)
+        items, meta = raw_page(body, kind)
         return [self.one(bytes(item)) for item in items], meta
 
 
 _RAW_LIST = msgspec.json.Decoder(_List[msgspec.Raw])
 
 
-def _raw_page(body: bytes, kind: Kind) -> tuple[list[msgspec.Raw], ListMeta]:
+def raw_page(body: bytes, kind: Kind) -> tuple[list[msgspec.Raw], ListMeta]:
+    """The items of a list, unread."""
     try:
         listed = _RAW_LIST.decode(body)
     except _UNREADABLE as error:
