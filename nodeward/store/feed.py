@@ -1,4 +1,4 @@
-"""The watches of a store that lives in this process (memory, SQLite).
+"""The watches of a store: one stream of committed events, fanned out by prefix.
 
 In: committed events, in revision order, from the store. Out: batches for each watch. A watch is either *live*
 (it is handed events as they are published and keeps those not read yet) or *behind* (it reads the store's
@@ -17,6 +17,7 @@ import types
 from collections.abc import Generator, Sequence
 from typing import Final, Protocol
 
+from nodeward.base.errors import NodewardError
 from nodeward.store.interface import EMPTY, Event, Revision, StoreUnavailable
 
 #: events a live watch may keep unread before it is told to read history instead
@@ -34,15 +35,19 @@ def let_others_run() -> Generator[None, None, None]:
 class History(Protocol):
     """What a store remembers of its past."""
 
-    def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[Event], Revision]:
-        """Events of `prefix` in the `step` revisions that follow `after`, and the revision looked at last.
+    async def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[Event], Revision]:
+        """Events of `prefix` in about `step` revisions that follow `after`, and the revision looked at last.
 
         Raises `Compacted` if they are no longer all there.
         """
         ...
 
+    async def revision(self) -> Revision:
+        """The newest committed revision."""
+        ...
 
-class LocalWatch:
+
+class FeedWatch:
     """One watch; made by `Feed.watch`."""
 
     def __init__(self, feed: Feed, prefix: str, after: int) -> None:
@@ -51,7 +56,8 @@ class LocalWatch:
         self._after = max(after, EMPTY)  # everything up to here has been delivered, or was not asked for
         self._behind = self._after < feed.revision
         self._unread: list[Event] = []
-        self._progress_wanted = False
+        self._progress_from: int | None = None  # the revision from which on a progress notice is wanted
+        self._failure: NodewardError | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._stopped = False
 
@@ -64,7 +70,20 @@ class LocalWatch:
         return Revision(max(self._after, self._feed.revision))
 
     async def request_progress(self) -> None:
-        self._progress_wanted = True
+        newest = await self._feed.history.revision()
+        self._progress_from = max(newest, self._progress_from or 0)
+        self._feed.note_progress_wanted(self)
+
+    def tell_progress(self, revision: int) -> bool:
+        """The feed has come to `revision`; whether that is as far as this watch wants to hear of."""
+        if self._progress_from is not None and revision < self._progress_from:
+            return False
+        self.wake()
+        return True
+
+    def fail(self, reason: NodewardError) -> None:
+        """Events are lost: what has been taken is delivered, then reading raises `reason`."""
+        self._failure = reason
         self.wake()
 
     def offer(self, event: Event) -> None:
@@ -86,7 +105,7 @@ class LocalWatch:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    def __aiter__(self) -> LocalWatch:
+    def __aiter__(self) -> FeedWatch:
         return self
 
     async def __anext__(self) -> Sequence[Event]:
@@ -94,25 +113,28 @@ class LocalWatch:
             if self._stopped:
                 raise StopAsyncIteration
             self._feed.check_open()
-            if self._behind:
-                events = self._catch_up()
-                if events:
-                    return events
-                await let_others_run()
-            elif self._unread:
+            if self._unread:
                 batch, self._unread = self._unread, []
                 self._after = batch[-1].revision
                 return batch
-            elif self._progress_wanted:
-                self._progress_wanted = False
+            if self._failure is not None:
+                raise self._failure
+            if self._behind:
+                events = await self._catch_up()
+                if events:
+                    return events
+                await let_others_run()
+            elif self._progress_from is not None and self._progress_from <= self._feed.revision:
+                self._progress_from = None
                 self._after = max(self._after, self._feed.revision)
                 return ()
             else:
                 self._waiter = asyncio.get_running_loop().create_future()
                 await self._waiter
 
-    def _catch_up(self) -> Sequence[Event]:
-        events, self._after = self._feed.history.events_after(self._prefix, self._after, HISTORY_STEP)
+    async def _catch_up(self) -> Sequence[Event]:
+        events, self._after = await self._feed.history.events_after(self._prefix, self._after, HISTORY_STEP)
+        # No await from here to the decision: what is published next is offered to us if we are not behind.
         self._behind = self._after < self._feed.revision
         return events
 
@@ -131,17 +153,18 @@ class Feed:
         self.history = history
         self.revision = revision
         self._open = True
-        self._watches: dict[str, list[LocalWatch]] = {}
+        self._watches: dict[str, list[FeedWatch]] = {}
         self._lengths: tuple[int, ...] = ()  # of the watched prefixes, ascending
+        self._progress_wanted: list[FeedWatch] = []
 
-    def watch(self, prefix: str, after: int) -> LocalWatch:
+    def watch(self, prefix: str, after: int) -> FeedWatch:
         self.check_open()
-        watch = LocalWatch(self, prefix, after)
+        watch = FeedWatch(self, prefix, after)
         self._watches.setdefault(prefix, []).append(watch)
         self._lengths = tuple(sorted({len(each) for each in self._watches}))
         return watch
 
-    def forget(self, prefix: str, watch: LocalWatch) -> None:
+    def forget(self, prefix: str, watch: FeedWatch) -> None:
         group = self._watches.get(prefix, [])
         if watch in group:
             group.remove(watch)
@@ -149,8 +172,8 @@ class Feed:
             self._watches.pop(prefix, None)
             self._lengths = tuple(sorted({len(each) for each in self._watches}))
 
-    def publish(self, events: Sequence[Event]) -> None:
-        """Hand committed events to the watches they concern: one dictionary look-up per length of prefix."""
+    def publish(self, events: Sequence[Event], revision: Revision) -> None:
+        """Hand the events up to `revision` to the watches they concern: one look-up per length of prefix."""
         watches = self._watches
         if watches:
             for event in events:
@@ -161,7 +184,24 @@ class Feed:
                         break
                     for watch in watches.get(key[:length], ()):
                         watch.offer(event)
-        self.revision = events[-1].revision
+        self.revision = revision
+        if self._progress_wanted:
+            self._progress_wanted = [
+                watch for watch in self._progress_wanted if not watch.tell_progress(revision)
+            ]
+
+    def note_progress_wanted(self, watch: FeedWatch) -> None:
+        if not watch.tell_progress(self.revision):
+            self._progress_wanted.append(watch)
+
+    def lose_until(self, revision: Revision, reason: NodewardError) -> None:
+        """Events up to `revision` will never come: every watch of now ends with `reason`."""
+        self.revision = revision
+        for group in self._watches.values():
+            for watch in group:
+                watch.fail(reason)
+        self._watches.clear()
+        self._lengths = ()
 
     def check_open(self) -> None:
         if not self._open:

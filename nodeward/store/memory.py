@@ -114,12 +114,12 @@ class MemoryStore:
 
     def _commit(self, event: Event, replaced: KeyValue | None) -> None:
         self._log.append((event, replaced))
-        self._feed.publish((event,))
+        self._feed.publish((event,), event.revision)
 
     def watch(self, prefix: str, *, after: int) -> Watch:
         return self._feed.watch(prefix, after)
 
-    def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[Event], Revision]:
+    async def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[Event], Revision]:
         if after < self._compacted:
             raise Compacted(after, self._compacted)
         first = after - self._base

@@ -1,14 +1,13 @@
 """The most recent events of a store, kept in memory so that a watch resumed soon need not read the disk.
 
-In: committed events, in order, without gaps. Out: those after a revision. What must stay true: the events
-kept have the revisions `base + 1`, `base + 2`, ... without a gap, and their number and bytes are bounded.
+In: committed events, in revision order, without gaps. Out: those of a prefix after a revision. What must stay true: no
+event with a revision in (`base`, `newest`] is missing, and the number and bytes of those kept are bounded.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from itertools import islice
 from typing import Final
 
 from nodeward.store.interface import Event, Revision
@@ -18,18 +17,21 @@ _BYTES: Final = 8 << 20
 
 
 class RecentEvents:
-    """A bounded, contiguous tail of the log. `base` is the revision before the first event kept."""
+    """The end of the log: all events after revision `base` up to revision `newest`."""
 
-    def __init__(self, base: int, *, max_events: int = _EVENTS, max_bytes: int = _BYTES) -> None:
-        self.base = base
+    def __init__(self, revision: int, *, max_events: int = _EVENTS, max_bytes: int = _BYTES) -> None:
+        self.base = revision
+        self.newest = Revision(revision)
         self._events: deque[Event] = deque()
         self._bytes = 0
         self._max_events = max_events
         self._max_bytes = max_bytes
 
-    def extend(self, events: Sequence[Event]) -> None:
+    def extend(self, events: Sequence[Event], newest: Revision) -> None:
+        """Add all events up to revision `newest`."""
         kept = self._events
         kept.extend(events)
+        self.newest = newest
         self._bytes += sum([len(event.value) for event in events if event.value is not None])
         while len(kept) > self._max_events or self._bytes > self._max_bytes:
             dropped = kept.popleft()
@@ -37,8 +39,13 @@ class RecentEvents:
             if dropped.value is not None:
                 self._bytes -= len(dropped.value)
 
-    def after(self, revision: int, step: int) -> tuple[list[Event], Revision]:
-        """At most `step` events that follow a revision not older than `base`, and how far they reach."""
-        first = revision - self.base
-        events = list(islice(self._events, first, first + step))
-        return events, Revision(revision + len(events))
+    def after(self, prefix: str, revision: int) -> list[Event]:
+        """The events of a prefix that are newer than a revision, which must not be older than `base`."""
+        found: list[Event] = []
+        for event in reversed(self._events):
+            if event.revision <= revision:
+                break
+            if event.key.startswith(prefix):
+                found.append(event)
+        found.reverse()
+        return found

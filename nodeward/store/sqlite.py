@@ -194,8 +194,9 @@ class SqliteStore:
             events.append(Event(Revision(revision), key, value, created == revision))
             if pending.get(key) is write:
                 del pending[key]
-        self._recent.extend(events)
-        self._feed.publish(events)
+        newest = events[-1].revision
+        self._recent.extend(events, newest)
+        self._feed.publish(events, newest)
         for write in done:
             if not write.future.done():
                 write.future.set_result(None)
@@ -268,13 +269,12 @@ class SqliteStore:
         self._check_open()
         return self._feed.watch(prefix, after)
 
-    def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[Event], Revision]:
+    async def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[Event], Revision]:
         if after < self._compacted:
             raise Compacted(after, self._compacted)
         if after < self._recent.base:
             return self._reader.log(prefix, after, min(after + step, self._feed.revision))
-        events, through = self._recent.after(after, step)
-        return [event for event in events if event.key.startswith(prefix)], through
+        return self._recent.after(prefix, after), self._recent.newest
 
     async def revision(self) -> Revision:
         self._check_open()
