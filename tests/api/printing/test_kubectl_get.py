@@ -45,7 +45,7 @@ def test_kubectl_get_shows_the_cells_of_the_server(tmp_path: Path) -> None:
             check=False,
         )
     assert done.returncode == 0, done.stderr
-    assert [line.split() for line in done.stdout.splitlines()] == [
-        "NAME READY STATUS RESTARTS AGE IP NODE NOMINATED NODE READINESS GATES".split(),
-        "a 1/1 Running 0 10m 10.0.0.7 n1 <none> <none>".split(),
+    assert [" ".join(line.split()) for line in done.stdout.splitlines()] == [
+        "NAME READY STATUS RESTARTS AGE IP NODE NOMINATED NODE READINESS GATES",
+        "a 1/1 Running 0 10m 10.0.0.7 n1 <none> <none>",
     ]
