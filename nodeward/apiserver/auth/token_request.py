@@ -13,16 +13,15 @@ from typing import Final
 
 from nodeward.api import errors
 from nodeward.api.authentication_v1 import BoundObjectReference, TokenRequest, TokenRequestStatus
+from nodeward.api.validation.authentication import validate_token_lifetime
 from nodeward.apiserver.auth.tokens import SECOND, Bound, BoundObject, Claims, Lookup, Ref, TokenSigner
 from nodeward.apiserver.auth.user import service_account_name
-from nodeward.base.fielderror import FieldError, invalid, quote
+from nodeward.base.fielderror import invalid, quote
 from nodeward.base.fieldpath import ROOT
 from nodeward.base.timestamp import rfc3339
 
 GROUP: Final = "authentication.k8s.io"
-MIN_SECONDS: Final = 600
 DEFAULT_SECONDS: Final = 3600
-MAX_SECONDS: Final = 2**32
 #: The lifetime that the service-account volume asks for, and what it is stretched to.
 STRETCHED_SECONDS: Final = 3607
 YEAR_SECONDS: Final = 365 * 24 * 3600
@@ -61,7 +60,8 @@ class TokenIssuer:
         spec.audiences = spec.audiences or list(self._audiences)
         if spec.expiration_seconds is None:
             spec.expiration_seconds = DEFAULT_SECONDS
-        if faults := _faults(out):
+        path = ROOT.child("spec", "expirationSeconds")
+        if faults := validate_token_lifetime(spec.expiration_seconds, path):
             raise errors.invalid(GROUP, "TokenRequest", "", faults)
         bound = Bound(namespace=namespace, serviceaccount=Ref(name=name, uid=account.uid))
         if spec.bound_object_ref is not None:
@@ -151,17 +151,3 @@ class TokenIssuer:
     def _is_stretched(self, bound: Bound, seconds: int, audiences: Sequence[str]) -> bool:
         is_ours = all(audience in self._audiences for audience in audiences)
         return self._stretches and bound.pod is not None and seconds == STRETCHED_SECONDS and is_ours
-
-
-def _faults(request: TokenRequest) -> list[FieldError]:
-    spec, path = request.spec, ROOT.child("spec")
-    if spec.attestations:
-        detail = "attestations may only be specified with a webhook bound object reference"
-        return [invalid(path.child("attestations"), spec.attestations, detail)]
-    seconds = spec.expiration_seconds or 0
-    expiry = path.child("expirationSeconds")
-    if seconds < MIN_SECONDS:
-        return [invalid(expiry, seconds, "may not specify a duration less than 10 minutes")]
-    if seconds > MAX_SECONDS:
-        return [invalid(expiry, seconds, "may not specify a duration larger than 2^32 seconds")]
-    return []

@@ -46,8 +46,8 @@ class User(msgspec.Struct, frozen=True):
 ANONYMOUS_USER: Final = User(ANONYMOUS, groups=(UNAUTHENTICATED,))
 
 
-#: One field requirement of a list: field, operator (`=` or `!=`), value.
-FieldRequirement: TypeAlias = tuple[str, str, str]
+#: One term of a field selector: field, value, and whether it must be equal (or must not).
+FieldTerm: TypeAlias = tuple[str, str, bool]
 
 
 class Attributes(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class Attributes(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
     is_resource_request: bool = True
     #: Only the node authorizer looks at these.
-    field_selector: tuple[FieldRequirement, ...] = ()
+    field_selector: tuple[FieldTerm, ...] = ()
 
 
 class Verdict(Enum):

@@ -328,7 +328,6 @@ def test_bad_requests_are_refused_in_kubernetes_words() -> None:
         "must match the service account name if specified",
     )
     assert refused(TokenRequest(metadata=ObjectMeta(namespace="x")))[0] == 422
-    assert refused(TokenRequest(spec=TokenRequestSpec(attestations={"a": ["b"]})))[0] == 422
 
 
 def test_a_public_key_verifies_and_cannot_sign() -> None:
