@@ -1,0 +1,251 @@
+"""Certificates: made on the first start, kept, renewed before they run out.
+
+One directory holds the cluster's certificate authority, the server's certificate, the administrator's client
+certificate and the key that signs service-account tokens. Keys are ECDSA on P-256, files are 0600 and appear whole or
+not at all. What is there and good is used; a certificate that is about to expire, that names the wrong hosts or that
+another authority signed is made again with the same authority. A file that cannot be read is an error that says which:
+its bytes may be somebody's only copy, so nothing is overwritten.
+
+`cryptography` is imported on first use. The time is handed in.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import ssl
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from nodeward.apiserver.certificates import (
+    Wanted,
+    certificate_pem,
+    is_good,
+    key_pem,
+    load_certificate,
+    load_key,
+    new_key,
+    sign,
+)
+from nodeward.base.errors import ConfigError, WorldError
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+SERVICE_ADDRESS: Final = "10.96.0.1"
+SERVER_NAMES: Final = (
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "127.0.0.1",
+    "::1",
+)
+ADMIN: Final = ("kubernetes-admin", ("system:masters",))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A certificate and its key, as PEM, and where they are kept (None if they are not)."""
+
+    certificate: bytes
+    key: bytes
+    certificate_path: Path | None = None
+    key_path: Path | None = None
+
+
+class Pki:
+    """The certificates in one directory. Reads and writes files when asked, never in the background."""
+
+    __slots__ = ("_authority", "_directory", "_now")
+
+    def __init__(self, directory: Path, now_ns: int) -> None:
+        """Open the directory; makes it and its certificate authority if they are not there."""
+        self._directory = directory
+        self._now = datetime.fromtimestamp(now_ns // 10**9, UTC)
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise WorldError(f"cannot make the certificate directory {directory}: {error}") from error
+        self._authority = self._open_authority()
+
+    @property
+    def authority_certificate(self) -> bytes:
+        """The certificate of the authority, PEM: what clients and the server trust."""
+        return self._authority.pair.certificate
+
+    @property
+    def authority_path(self) -> Path:
+        return self._directory / "ca.crt"
+
+    def serving(self, hostname: str, extra_names: Sequence[str] = ()) -> KeyPair:
+        """The server's certificate, good for `hostname`, `extra_names` and the names every cluster has."""
+        names = dict.fromkeys((*SERVER_NAMES, hostname, SERVICE_ADDRESS, *extra_names))
+        return self._kept("apiserver", Wanted("kube-apiserver", (), tuple(name for name in names if name)))
+
+    def admin(self) -> KeyPair:
+        """The administrator's client certificate."""
+        return self._kept("admin", Wanted(*ADMIN))
+
+    def client(self, file_name: str, common_name: str, organisations: Sequence[str] = ()) -> KeyPair:
+        """A client certificate that is kept as `<file_name>.crt` and `.key`: for a scheduler, a node, ..."""
+        return self._kept(file_name, Wanted(common_name, tuple(organisations)))
+
+    def client_certificate(self, common_name: str, organisations: Sequence[str] = ()) -> KeyPair:
+        """A fresh client certificate that is not kept here."""
+        return self._made(Wanted(common_name, tuple(organisations)))
+
+    def service_account_key(self) -> bytes:
+        """The private key, PEM, that signs service-account tokens. Never replaced: old tokens need it."""
+        path = self._directory / "sa.key"
+        pem = _read(path)
+        if pem is None:
+            pem = key_pem(new_key())
+            _write(path, pem)
+        load_key(pem, path)
+        return pem
+
+    def _open_authority(self) -> _Authority:
+        certificate_path, key_path = self.authority_path, self._directory / "ca.key"
+        certificate, key = _read(certificate_path), _read(key_path)
+        if (certificate is None) != (key is None):
+            there, gone = (
+                (key_path, certificate_path) if certificate is None else (certificate_path, key_path)
+            )
+            raise ConfigError(
+                f"{there} is there but {gone} is not: put it back, or remove both to start anew"
+            )
+        if certificate is None or key is None:
+            made = new_key()
+            signed = sign(Wanted("kubernetes", is_authority=True), made, made, None, self._now)
+            certificate, key = certificate_pem(signed), key_pem(made)
+            _write(key_path, key)
+            _write(certificate_path, certificate)
+        authority = _Authority(
+            KeyPair(certificate, key, certificate_path, key_path),
+            load_certificate(certificate, certificate_path),
+            load_key(key, key_path),
+        )
+        if authority.certificate.public_key() != authority.key.public_key():
+            raise ConfigError(f"{certificate_path} and {key_path} do not belong together")
+        if authority.certificate.not_valid_after_utc <= self._now:
+            # Everybody's trust hangs on it, so this is not for us to decide.
+            when = authority.certificate.not_valid_after_utc.isoformat()
+            raise ConfigError(f"{certificate_path} expired on {when}: remove {self._directory} to start anew")
+        return authority
+
+    def _kept(self, name: str, wanted: Wanted) -> KeyPair:
+        certificate_path, key_path = self._directory / f"{name}.crt", self._directory / f"{name}.key"
+        certificate, key = _read(certificate_path), _read(key_path)
+        if certificate is not None and key is not None:
+            loaded, private = load_certificate(certificate, certificate_path), load_key(key, key_path)
+            if loaded.public_key() == private.public_key() and is_good(
+                loaded, wanted, self._authority.certificate, self._now
+            ):
+                return KeyPair(certificate, key, certificate_path, key_path)
+        made = self._made(wanted)
+        # The key first: if we stop between the two, they do not match and are made again.
+        _write(key_path, made.key)
+        _write(certificate_path, made.certificate)
+        return KeyPair(made.certificate, made.key, certificate_path, key_path)
+
+    def _made(self, wanted: Wanted) -> KeyPair:
+        key = new_key()
+        signed = sign(wanted, key, self._authority.key, self._authority.certificate, self._now)
+        return KeyPair(certificate_pem(signed), key_pem(key))
+
+
+@dataclass(frozen=True, slots=True)
+class _Authority:
+    pair: KeyPair
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise WorldError(f"cannot read {path}: {error}") from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Whole or not at all, readable by the owner only, and on the disk when this returns."""
+    part = ""
+    try:
+        handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        if part:
+            Path(part).unlink(missing_ok=True)
+        raise WorldError(f"cannot write {path}: {error}") from error
+
+
+def kubeconfig(
+    server: str,
+    authority: bytes,
+    pair: KeyPair,
+    *,
+    cluster: str = "nodeward",
+    user: str = "",
+    namespace: str = "",
+) -> str:
+    """A kubeconfig, YAML, with everything in it: no other file is needed."""
+    import yaml
+
+    def encoded(data: bytes) -> str:
+        return base64.b64encode(data).decode("ascii")
+
+    user = user or ADMIN[0]
+    context = f"{user}@{cluster}"
+    where = {"cluster": cluster, "user": user}
+    if namespace:
+        where["namespace"] = namespace
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": cluster, "cluster": {"certificate-authority-data": encoded(authority), "server": server}}
+        ],
+        "contexts": [{"name": context, "context": where}],
+        "current-context": context,
+        "preferences": {},
+        "users": [
+            {
+                "name": user,
+                "user": {
+                    "client-certificate-data": encoded(pair.certificate),
+                    "client-key-data": encoded(pair.key),
+                },
+            }
+        ],
+    }
+    return yaml.safe_dump(document, sort_keys=False, width=2**20)
+
+
+def server_context(serving: KeyPair, authority_path: Path) -> ssl.SSLContext:
+    """TLS 1.2 and up, HTTP/1.1; client certificates are asked for, and must be the authority's if shown."""
+    if serving.certificate_path is None or serving.key_path is None:
+        raise ConfigError("the serving certificate must be in a file")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.verify_mode = ssl.CERT_OPTIONAL
+    try:
+        context.load_cert_chain(serving.certificate_path, serving.key_path)
+        context.load_verify_locations(authority_path)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"cannot serve with {serving.certificate_path}: {error}") from error
+    return context
