@@ -2,9 +2,9 @@
 
 This runs on every create, so it takes no detour over sets: the schema is compiled into writers that put text together
 from snippets. Objects of a kind tend to have the same fields again and again, so each writer remembers, for the names
-it has seen together, the finished text with gaps for what differs; and what a whole `spec` came to is remembered for
-the next object with that spec, as replicas have. What comes out is byte for byte the encoding of
-`compare(empty object, tree)`: what the writer said beyond what every object of the kind says.
+it has seen together, the finished text with gaps for what differs; and what a whole `spec`, or its containers, came
+to is remembered for the next object that has the same, as replicas have. What comes out is byte for byte the encoding
+of `compare(empty object, tree)`: what the writer said beyond what every object of the kind says.
 
 Memories are bounded: a client that invents names makes a writer forget, never grow.
 """
@@ -171,13 +171,12 @@ def _fields_beyond(
                 continue
             if name in always:
                 inside = _beyond(inner, always[name], below)
-                if is_top and name != "metadata" and not is_leaf(inner):
-                    inside = _remembering(inside)
-                parts.append((_snippet(element), name, inside))
+                is_large = is_top and name != "metadata" and not is_leaf(inner)
+                parts.append((_snippet(element), name, _remembering(inside) if is_large else inside))
             elif below:
                 parts.append((_snippet(element), name, _stripped(inner, below)))
             elif new := _writer(inner):
-                parts.append((_snippet(element), name, new))
+                parts.append((_snippet(element), name, _remembering(new) if _is_large(inner) else new))
             elif parts and parts[-1][2] is None:
                 parts[-1] = (f"{parts[-1][0]},{_snippet(element)}{{}}", name, None)
             else:
@@ -210,7 +209,7 @@ def _beyond(schema: Schema, always: Any, strip: tuple[Path, ...]) -> Writer:
     if is_leaf(schema):
         return lambda value: "" if value == always else "{}"
     if schema.shape is Shape.LIST:
-        items = _items_writer(schema)
+        items = _remembering(_items_writer(schema)) if _is_large(schema) else _items_writer(schema)
         return lambda value: "{" + items(value) + "}" if value else ("" if value == always else "{}")
     fields = _fields_beyond(schema, always or {}, strip)
 
@@ -233,6 +232,11 @@ def _stripped(schema: Schema, strip: tuple[Path, ...]) -> Writer:
         return encode(left[".new"]).decode()
 
     return write
+
+
+def _is_large(schema: Schema) -> bool:
+    """A list of structs that are themselves owned field by field: containers, volumes."""
+    return schema.shape is Shape.LIST and schema.item is not None and not is_leaf(schema.item)
 
 
 def _remembering(inside: Writer) -> Writer:

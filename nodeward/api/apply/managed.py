@@ -1,0 +1,191 @@
+"""Who owns what after a create, an update or a patch (anything but apply).
+
+In come the trees before and after, and the entries before; out go the entries after. What the request changed belongs
+to its manager now, what it removed belongs to nobody, the rest stays with whom it was. A field that says which object
+this is or that the server fills in (name, uid, generation, ...) is never owned.
+
+An object without entries is not tracked again by an update: its owners were taken away on purpose.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from nodeward.api.apply.create_fields import fields_v1_bytes
+from nodeward.api.apply.field_set import FieldSet, Path, from_paths, named
+from nodeward.api.apply.managers import (
+    Managers,
+    Owner,
+    cap_updaters,
+    raw_fields,
+    read,
+    read_foreign,
+    updater,
+    write,
+)
+from nodeward.api.apply.ownership import NotIdentifiable, empty_tree
+from nodeward.api.apply.walk import Comparison, compare
+from nodeward.api.meta import ManagedFieldsEntry
+from nodeward.api.schema import Schema
+
+#: Paths as their users write them: names of fields, `*` for any list item or map entry.
+Names: TypeAlias = tuple[tuple[str, ...], ...]
+
+_NEVER_OWNED: Names = (
+    ("apiVersion",),
+    ("kind",),
+    ("metadata", "name"),
+    ("metadata", "namespace"),
+    ("metadata", "creationTimestamp"),
+    ("metadata", "selfLink"),
+    ("metadata", "uid"),
+    ("metadata", "clusterName"),
+    ("metadata", "generation"),
+    ("metadata", "managedFields"),
+    ("metadata", "resourceVersion"),
+)
+#: What is taken out of the claims of an applier: the above, and `metadata` as a field of its own.
+NEVER_OWNED: FieldSet = from_paths(named("metadata"), *(named(*path) for path in _NEVER_OWNED))
+
+
+@functools.cache
+def stripped_paths(reset: Names) -> tuple[Path, ...]:
+    """Paths nobody owns through this resource."""
+    return tuple(named(*path) for path in _NEVER_OWNED + reset)
+
+
+@functools.cache
+def _stripped_set(reset: Names) -> FieldSet:
+    return from_paths(*stripped_paths(reset))
+
+
+@functools.cache
+def reset_set(reset: Names) -> FieldSet:
+    return from_paths(*(named(*path) for path in reset))
+
+
+@functools.cache
+def patterns(only: Names) -> tuple[Path, ...]:
+    return tuple(tuple(name if name == "*" else "f:" + name for name in path) for path in only)
+
+
+def visible(comparison: Comparison, reset: Names, only: Names) -> Comparison:
+    """What of a comparison can change hands through this resource."""
+    return comparison.without(_stripped_set(reset)).only(patterns(only))
+
+
+def update_managed(
+    new_tree: dict[str, Any],
+    old_tree: dict[str, Any] | None,
+    schema: Schema,
+    *,
+    manager: str,
+    api_version: str,
+    now: str,
+    subresource: str = "",
+    existing: Sequence[ManagedFieldsEntry] = (),
+    requested: Sequence[ManagedFieldsEntry] | None = None,
+    reset: Names = (),
+    only: Names = (),
+) -> list[ManagedFieldsEntry]:
+    """The entries of `new_tree`, which replaces `old_tree` (None: it is created).
+
+    `existing` are the entries of the live object. `requested` are those the client sent (None: it sent none): an empty
+    list or one empty entry takes all owners away, entries that make no sense are ignored, others replace the existing.
+    `reset` are paths this resource does not let one write; with `only`, it lets one write nothing but those.
+    """
+    managers = _chosen(existing, requested, subresource)
+    if old_tree is None:
+        if managers is None and not existing and not only:
+            return _created(new_tree, schema, manager, api_version, now, subresource, reset)
+        old_tree = empty_tree(schema.python_type)
+    elif not (existing if managers is None else managers):
+        return []
+    try:
+        comparison = visible(compare(old_tree, new_tree, schema), reset, only)
+    except NotIdentifiable:
+        # Only an object that validation refuses anyway has such lists.
+        return list(existing)
+    if managers is None:
+        if comparison.is_same and all(entry.api_version == api_version for entry in existing):
+            return list(existing)
+        managers = read(existing)
+    _forget_other_versions(managers, api_version)
+    _hand_over(managers, comparison, manager, api_version, subresource, now)
+    cap_updaters(managers)
+    return write(managers)
+
+
+def _chosen(
+    existing: Sequence[ManagedFieldsEntry], requested: Sequence[ManagedFieldsEntry] | None, subresource: str
+) -> Managers | None:
+    """The owners the client asks for; None: those there are."""
+    if requested is None or subresource:
+        return None
+    if not requested or list(requested) == [ManagedFieldsEntry()]:
+        return {}
+    if len(requested) == len(existing) and all(
+        one == two and raw_fields(one) == raw_fields(two)
+        for one, two in zip(requested, existing, strict=True)
+    ):
+        return None
+    try:
+        return read_foreign(requested)
+    except ValueError:
+        return None
+
+
+def _created(
+    tree: dict[str, Any],
+    schema: Schema,
+    manager: str,
+    api_version: str,
+    now: str,
+    subresource: str,
+    reset: Names,
+) -> list[ManagedFieldsEntry]:
+    try:
+        raw = fields_v1_bytes(tree, schema, stripped_paths(reset))
+    except NotIdentifiable:
+        return []
+    if raw == b"{}":
+        return []
+    return [
+        ManagedFieldsEntry(
+            manager=manager or "unknown",
+            operation="Update",
+            api_version=api_version,
+            time=now,
+            fields_type="FieldsV1",
+            fields_v1=msgspec.Raw(raw),
+            subresource=subresource,
+        )
+    ]
+
+
+def _forget_other_versions(managers: Managers, api_version: str) -> None:
+    """Kinds are served in one version here; what another server wrote of another one cannot be kept up to date."""
+    for identity in [identity for identity, owner in managers.items() if owner.api_version != api_version]:
+        del managers[identity]
+
+
+def _hand_over(
+    managers: Managers, comparison: Comparison, manager: str, api_version: str, subresource: str, now: str
+) -> None:
+    """Gives what changed to the manager, and takes what is gone from everybody."""
+    changed = comparison.changed
+    me = updater(manager, api_version, subresource)
+    for identity, owner in managers.items():
+        if identity != me:
+            owner.drop(changed)
+        owner.drop(comparison.removed)
+    if changed:
+        mine = managers.setdefault(me, Owner({}, api_version, None))
+        mine.add(changed)
+        mine.touch(now)
+    for identity in [identity for identity, owner in managers.items() if owner.is_empty]:
+        del managers[identity]
