@@ -17,8 +17,7 @@ import types
 from collections.abc import Generator, Sequence
 from typing import Final, Protocol
 
-from nodeward.base.errors import NodewardError
-from nodeward.store.interface import EMPTY, Event, Revision, StoreUnavailable
+from nodeward.store.interface import EMPTY, Compacted, Event, Revision, StoreUnavailable
 
 #: events a live watch may keep unread before it is told to read history instead
 UNREAD_LIMIT: Final = 8192
@@ -57,7 +56,7 @@ class FeedWatch:
         self._behind = self._after < feed.revision
         self._unread: list[Event] = []
         self._progress_from: int | None = None  # the revision from which on a progress notice is wanted
-        self._failure: NodewardError | None = None
+        self._failure: Compacted | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._stopped = False
 
@@ -81,14 +80,16 @@ class FeedWatch:
         self.wake()
         return True
 
-    def fail(self, reason: NodewardError) -> None:
-        """Events are lost: what has been taken is delivered, then reading raises `reason`."""
-        self._failure = reason
-        self.wake()
+    def lose(self, known: Revision, until: Revision) -> None:
+        """Events in (known, until] will not be published: if we needed them, reading ends with `Compacted`."""
+        position = max(self._after, known)
+        if not self._behind and position < until:  # who is behind asks history, which may know more
+            self._failure = Compacted(position, until)
+            self.wake()
 
     def offer(self, event: Event) -> None:
         """Take one freshly committed event of our prefix."""
-        if self._behind or event.revision <= self._after:
+        if self._behind or event.revision <= self._after or self._failure is not None:
             return
         unread = self._unread
         if len(unread) >= UNREAD_LIMIT:
@@ -194,14 +195,12 @@ class Feed:
         if not watch.tell_progress(self.revision):
             self._progress_wanted.append(watch)
 
-    def lose_until(self, revision: Revision, reason: NodewardError) -> None:
-        """Events up to `revision` will never come: every watch of now ends with `reason`."""
-        self.revision = revision
+    def lose_until(self, revision: Revision) -> None:
+        """The store has forgotten what happened up to `revision` before it could be published."""
+        known, self.revision = self.revision, revision
         for group in self._watches.values():
             for watch in group:
-                watch.fail(reason)
-        self._watches.clear()
-        self._lengths = ()
+                watch.lose(known, revision)
 
     def check_open(self) -> None:
         if not self._open:

@@ -10,7 +10,8 @@ This is etcd's model cut down to what an API server needs. Nothing beyond this p
 * A range can be read at any revision that has not been compacted; without one it is read at the newest.
 * A watch started at revision R delivers every event with revision > R of its prefix, once, in order.
 * Compaction to revision C forgets history before C: the state at C can still be read and events after C still be
-  watched; a range at, or a watch after, an older revision raises `Compacted`.
+  watched; a range at, or a watch after, an older revision raises `Compacted`. (A store that others share may
+  still serve a watch from memory when it was not the one to compact.)
 * Keys are non-empty text without NUL, ordered by code point (which is the byte order of UTF-8). Every store takes
   values of 1 MiB; one that is given more than it can take raises `ValueTooLarge`.
 """

@@ -1,7 +1,8 @@
 """The most recent events of a store, kept in memory so that a watch resumed soon need not read the disk.
 
-In: committed events, in revision order, without gaps. Out: those of a prefix after a revision. What must stay true: no
-event with a revision in (`base`, `newest`] is missing, and the number and bytes of those kept are bounded.
+In: committed events, in revision order, without gaps. Out: those of a prefix after a revision. What must stay
+true: no event with a revision in (`base`, `newest`] is missing, and the number and bytes of those kept are
+bounded.
 """
 
 from __future__ import annotations

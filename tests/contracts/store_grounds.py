@@ -11,9 +11,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from nodeward.store.etcd import EtcdStore
 from nodeward.store.interface import Event, Store, Watch
 from nodeward.store.memory import MemoryStore
 from nodeward.store.sqlite import SqliteStore
+from tests.contracts.store_etcd_server import EtcdServer
 
 #: how long a test waits for something that has to come at once, before it fails
 PATIENCE_SECONDS = 10.0
@@ -47,6 +49,19 @@ def memory_ground(directory: Path) -> Ground:
 
 def sqlite_ground(directory: Path) -> Ground:
     return Ground("sqlite", lambda: SqliteStore(directory / "store.db"))
+
+
+class EtcdGrounds:
+    """Grounds in one etcd server: each has a part of the keys of its own."""
+
+    def __init__(self, server: EtcdServer) -> None:
+        self._server = server
+        self._made = 0
+
+    def __call__(self, directory: Path) -> Ground:
+        self._made += 1
+        root = f"/ground-{self._made}"
+        return Ground("etcd", lambda: EtcdStore([self._server.endpoint], root=root))
 
 
 async def next_batch(watch: Watch) -> list[Event]:

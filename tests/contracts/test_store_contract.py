@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,9 @@ from nodeward.store.interface import (
     Store,
     StoreUnavailable,
 )
+from tests.contracts.store_etcd_server import running_etcd
 from tests.contracts.store_grounds import (
+    EtcdGrounds,
     Ground,
     is_silent,
     memory_ground,
@@ -27,10 +29,20 @@ from tests.contracts.store_grounds import (
 )
 
 
-@pytest.fixture(params=[memory_ground, sqlite_ground])
+@pytest.fixture(scope="module")
+def etcd_grounds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdGrounds]:
+    with running_etcd(tmp_path_factory.mktemp("etcd")) as server:
+        yield EtcdGrounds(server)
+
+
+@pytest.fixture(params=["memory", "sqlite", "etcd"])
 def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
-    make: Callable[[Path], Ground] = request.param
-    return make(tmp_path)
+    if request.param == "memory":
+        return memory_ground(tmp_path)
+    if request.param == "sqlite":
+        return sqlite_ground(tmp_path)
+    grounds: EtcdGrounds = request.getfixturevalue("etcd_grounds")
+    return grounds(tmp_path)
 
 
 async def fill(store: Store, *keys: str) -> list[int]:

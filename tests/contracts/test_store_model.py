@@ -24,7 +24,8 @@ from nodeward.store.interface import (
     StoreUnavailable,
     Watch,
 )
-from tests.contracts.store_grounds import Ground, memory_ground, next_batch, sqlite_ground
+from tests.contracts.store_etcd_server import running_etcd
+from tests.contracts.store_grounds import EtcdGrounds, Ground, memory_ground, next_batch, sqlite_ground
 
 KEYS = ["/a", "/a/1", "/a/2", "/a0", "/ab", "/b/1", "/b/\ud7ff", "/b/\ue000", "/b/\U0010ffff"]
 PREFIXES = ["", "/", "/a", "/a/", "/b/", "/b/\ud7ff", "/b/\U0010ffff", "/none/"]
@@ -253,3 +254,8 @@ def test_memory_agrees_with_the_model(tmp_path: Path) -> None:
 
 def test_sqlite_agrees_with_the_model(tmp_path: Path) -> None:
     check(sqlite_ground, tmp_path, examples=25, steps=50)
+
+
+def test_etcd_agrees_with_the_model(tmp_path: Path) -> None:
+    with running_etcd(tmp_path) as server:
+        check(EtcdGrounds(server), tmp_path, examples=10, steps=40)
