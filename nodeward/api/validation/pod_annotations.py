@@ -26,6 +26,7 @@ TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
 SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
 APPARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+APPARMOR_DEPRECATED: Final = 'deprecated since v1.30; use the "appArmorProfile" field instead'
 _LOCALHOST: Final = "localhost/"
 _COST: Final = re.compile("0|-[0-9]+|[1-9][0-9]*")
 
@@ -95,6 +96,18 @@ def _apparmor(key: str, profile: str, spec: PodSpec, path: FieldPath) -> list[Fi
     if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCALHOST):
         errors.append(invalid(path, profile, f"invalid AppArmor profile name: {quote(profile)}"))
     return errors
+
+
+def apparmor_profile_of(annotation: str) -> AppArmorProfile | None:
+    """The profile the old annotation stands for; None if it stands for none."""
+    if annotation == "unconfined":
+        return AppArmorProfile(type="Unconfined")
+    if annotation == "runtime/default":
+        return AppArmorProfile(type="RuntimeDefault")
+    name = annotation.removeprefix(_LOCALHOST)
+    if name and name != annotation:
+        return AppArmorProfile(type="Localhost", localhost_profile=name)
+    return None
 
 
 def validate_annotation_changes(

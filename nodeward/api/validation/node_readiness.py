@@ -1,0 +1,62 @@
+"""Readiness gates of nodes (KEP-5233): conditions a node must report before it takes general pods.
+
+A condition type is a domain and a name (`example.com/StorageReady`). The kubelet labels the node with
+`readiness-gate.<type>`, so the type must be short enough for a label key, and its name part one of a label.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodeward.api.core_v1.node import NodeReadinessGate
+from nodeward.api.validation.names import label_key_faults, size
+from nodeward.api.validation.tolerations import validate_taint
+from nodeward.base.fielderror import FieldError, duplicate, invalid, not_supported, required, too_long
+from nodeward.base.fieldpath import FieldPath
+
+#: What the kubelet's label keys start with, and how much of a condition type fits behind it.
+LABEL_PREFIX: Final = "readiness-gate."
+CONDITION_TYPE_LIMIT: Final = 253 - len(LABEL_PREFIX)
+FAILURE_ACTIONS: Final = ("Taint", "BypassWithWarning")
+
+
+def failure_action(gate: NodeReadinessGate) -> str:
+    """What happens when the gate's time is over: `Taint` unless it says otherwise."""
+    return gate.failure_action or "Taint"
+
+
+def validate_readiness_gates(gates: list[NodeReadinessGate], path: FieldPath) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for i, gate in enumerate(gates):
+        at = path.index(i)
+        errors += _condition_type(gate.condition_type, at.child("conditionType"))
+        if gate.condition_type in seen:
+            errors.append(duplicate(at.child("conditionType"), gate.condition_type))
+        seen.add(gate.condition_type)
+        if gate.timeout_seconds is None:
+            errors.append(required(at.child("timeoutSeconds")))
+        elif gate.timeout_seconds < 0:
+            detail = "must be greater than or equal to 0"
+            errors.append(invalid(at.child("timeoutSeconds"), gate.timeout_seconds, detail))
+        action = failure_action(gate)
+        if action not in FAILURE_ACTIONS:
+            errors.append(not_supported(at.child("failureAction"), action, FAILURE_ACTIONS))
+        if gate.readiness_taint is not None:
+            errors += validate_taint(gate.readiness_taint, at.child("readinessTaint"))
+        elif action == "Taint":
+            detail = "must be specified when `failureAction` is 'Taint'"
+            errors.append(required(at.child("readinessTaint"), detail))
+    return errors
+
+
+def _condition_type(name: str, path: FieldPath) -> list[FieldError]:
+    if not name:
+        return [required(path)]
+    errors = [too_long(path, CONDITION_TYPE_LIMIT)] if size(name) > CONDITION_TYPE_LIMIT else []
+    if faults := label_key_faults(name):
+        return errors + [invalid(path, name, fault) for fault in faults]
+    if "/" not in name:
+        detail = 'must be a domain-prefixed key (such as "acme.io/foo")'
+        errors.append(invalid(path, name, detail))
+    return errors
