@@ -7,13 +7,14 @@ has no opinion, and says why it has none. What a node may write into an object i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Container
 from typing import Final, TypeAlias
 
 from nodeward.api.rbac_v1 import PolicyRule
 from nodeward.apiserver.auth.bootstrap_policy import node_rules
 from nodeward.apiserver.auth.node_graph import NodeGraph
-from nodeward.apiserver.auth.rules import rule_allows
+from nodeward.apiserver.auth.rules import ALL
 from nodeward.apiserver.auth.user import (
     ALLOWED,
     NO_OPINION,
@@ -25,6 +26,7 @@ from nodeward.apiserver.auth.user import (
     Verdict,
 )
 from nodeward.base.fielderror import quote
+from nodeward.base.invariant import invariant
 
 _READS: Final = ("get", "list", "watch")
 _LEASES: Final = "kube-node-lease"
@@ -41,12 +43,12 @@ def node_name(user: User) -> str | None:
 class NodeAuthorizer:
     """Decides for nodes, by `graph`; has no opinion on anybody else."""
 
-    __slots__ = ("_by_resource", "_gates", "_graph", "_rules")
+    __slots__ = ("_by_resource", "_gates", "_granted", "_graph")
 
     def __init__(self, graph: NodeGraph, gates: Container[str] = ()) -> None:
         self._graph = graph
         self._gates = gates
-        self._rules: list[PolicyRule] = node_rules(gates)
+        self._granted = _granted(node_rules(gates))
         self._by_resource: dict[tuple[str, str], _Check] = {
             ("", "secrets"): self._read_one,
             ("", "configmaps"): self._read_one,
@@ -68,13 +70,13 @@ class NodeAuthorizer:
             return NO_OPINION
         if not node:
             return _no(f"unknown node for user {quote(attributes.user.name)}")
-        if attributes.is_resource_request:
-            check = self._by_resource.get((attributes.group, attributes.resource))
-            if check is not None:
-                return check(node, attributes)
-        if any(rule_allows(rule, attributes) for rule in self._rules):
-            return ALLOWED
-        return NO_OPINION
+        if not attributes.is_resource_request:
+            return NO_OPINION
+        check = self._by_resource.get((attributes.group, attributes.resource))
+        if check is not None:
+            return check(node, attributes)
+        wanted = (attributes.verb, attributes.group, attributes.resource, attributes.subresource)
+        return ALLOWED if wanted in self._granted else NO_OPINION
 
     def _related(self, node: str, asked: Attributes) -> Decision:
         if not asked.name:
@@ -187,6 +189,21 @@ class NodeAuthorizer:
                 return ALLOWED
             case _:
                 return NO_OPINION
+
+
+def _granted(rules: list[PolicyRule]) -> frozenset[tuple[str, str, str, str]]:
+    """Plain rules as the set of what they grant: verb, group, resource, subresource."""
+    found = set()
+    for rule in rules:
+        is_plain = not rule.resource_names and not rule.non_resource_urls
+        invariant(
+            is_plain and ALL not in (*rule.verbs, *rule.api_groups, *rule.resources),
+            "a node rule is not plain",
+        )
+        for verb, group, thing in itertools.product(rule.verbs, rule.api_groups, rule.resources):
+            resource, _, subresource = thing.partition("/")
+            found.add((verb, group, resource, subresource))
+    return frozenset(found)
 
 
 _Check: TypeAlias = Callable[[str, Attributes], Decision]

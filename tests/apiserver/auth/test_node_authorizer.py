@@ -14,10 +14,12 @@ from nodeward.api.core_v1.storage import PersistentVolume
 from nodeward.api.errors import ApiError
 from nodeward.api.resource_v1 import ResourceSlice
 from nodeward.api.storage_v1 import VolumeAttachment
+from nodeward.apiserver.auth.bootstrap_policy import node_rules
 from nodeward.apiserver.auth.chain import Authorizers
 from nodeward.apiserver.auth.node_authorizer import NodeAuthorizer
 from nodeward.apiserver.auth.node_graph import NodeGraph
 from nodeward.apiserver.auth.rbac import RbacAuthorizer
+from nodeward.apiserver.auth.rules import rule_allows
 from nodeward.apiserver.auth.user import NO_OPINION, Attributes, Decision, FieldTerm, User, Verdict
 
 NODE = User("system:node:n1", groups=("system:nodes", "system:authenticated"))
@@ -366,6 +368,23 @@ def test_csi_node_status_opens_with_its_gate() -> None:
 
     assert answer("patch").is_allowed
     assert answer("delete").reason == "can only get, update, or patch CSINode status"
+
+
+def test_a_node_gets_no_paths_here_and_no_more_than_its_role_says() -> None:
+    path = Attributes(user=NODE, verb="get", path="/metrics", is_resource_request=False)
+    assert NodeAuthorizer(NodeGraph()).authorize(path) == NO_OPINION
+    allowed = NodeAuthorizer(NodeGraph())
+    rules = node_rules()
+    for verb in ("get", "list", "create", "delete"):
+        for group, resource in (
+            ("", "services"),
+            ("", "endpoints"),
+            ("storage.k8s.io", "csidrivers"),
+            ("x", "y"),
+        ):
+            wanted = Attributes(user=NODE, verb=verb, group=group, resource=resource, name="n")
+            expected = any(rule_allows(rule, wanted) for rule in rules)
+            assert allowed.authorize(wanted).is_allowed == expected
 
 
 def test_only_who_is_a_node_by_name_and_group_is_a_node() -> None:
