@@ -58,7 +58,10 @@ class ListResult(Generic[T]):
 
 
 class Client:
-    """Access to one API server. `component` is what managedFields and audit logs call the caller."""
+    """Access to one API server.
+
+    `component` is what managedFields and audit logs call the caller; `headers` go with every request.
+    """
 
     def __init__(
         self,
@@ -68,19 +71,26 @@ class Client:
         component: str = "nodeward",
         scheme: Scheme = SCHEME,
         retry: RetryPolicy | None = _DEFAULT_RETRY,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.transport: Final = transport
         self.clock: Final = clock
         self.component: Final = component
         self.scheme: Final = scheme
         self._retry = retry
-        self._headers = {"accept": _JSON, "user-agent": f"{component}/{__version__}"}
+        self._extra = dict(headers or {})
+        self._headers = {"accept": _JSON, "user-agent": f"{component}/{__version__}", **self._extra}
         self._send_headers = {**self._headers, "content-type": _JSON}
 
     def as_component(self, component: str) -> Client:
         """The same connection under another component's name."""
         return Client(
-            self.transport, clock=self.clock, component=component, scheme=self.scheme, retry=self._retry
+            self.transport,
+            clock=self.clock,
+            component=component,
+            scheme=self.scheme,
+            retry=self._retry,
+            headers=self._extra,
         )
 
     async def aclose(self) -> None:
