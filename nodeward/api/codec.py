@@ -223,6 +223,54 @@ def _stray(tree: Any, schema: Schema, at: str, found: list[str]) -> None:
                 _stray(value, item, f"{at}.{key}", found)
 
 
+@functools.cache
+def _strict_decoder(type_: type) -> msgspec.json.Decoder[Any]:
+    """A decoder that checks nothing but that every field is known, and does so in C."""
+    return msgspec.json.Decoder(_strict(schema_of(type_)))
+
+
+def _strict(schema: Schema) -> Any:
+    match schema.shape:
+        case Shape.STRUCT:
+            return _strict_struct(schema.python_type) | None
+        case Shape.LIST | Shape.MAP:
+            inner = _strict(cast(Schema, schema.item))
+            if inner is Any:
+                return Any
+            of = list.__class_getitem__(inner) if schema.shape is Shape.LIST else dict.__class_getitem__((str, inner))
+            return of | None
+        case _:
+            return Any
+
+
+@functools.cache
+def _strict_struct(type_: type) -> Any:
+    fields = [
+        (f"f{number}", _strict(inner), msgspec.field(default=None, name=name))
+        for number, (name, inner) in enumerate(schema_of(type_).fields.items())
+    ]
+    return msgspec.defstruct(type_.__name__, fields, forbid_unknown_fields=True)
+
+
+def has_stray_fields(body: bytes, type_: type) -> bool:
+    """Whether there are fields nobody knows; `stray_fields` says which. Costs next to nothing if there are none."""
+    try:
+        _strict_decoder(type_).decode(body)
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        return True
+    return False
+
+
+def may_have_duplicates(body: bytes) -> bool:
+    """False if no object gives a field twice; `duplicate_fields` is sure, and much slower."""
+    try:
+        plain = _ENCODER.encode(_TREE.decode(body))
+    except UnicodeDecodeError:
+        return True
+    # Every field ends in a quote and a colon; one given twice is lost on the way.
+    return plain.count(b'":') != body.count(b'":')
+
+
 class _Pairs(list[tuple[str, Any]]):
     """One JSON object as its pairs, in order, repeats kept."""
 

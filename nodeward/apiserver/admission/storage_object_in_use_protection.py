@@ -1,0 +1,25 @@
+"""StorageObjectInUseProtection: volumes and claims get a finalizer, so that they outlive their use."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from nodeward.apiserver.admission.plugin import Plugin, Write
+
+#: Group and resource, and the finalizer its controller takes off once nobody uses the object.
+FINALIZERS: Final = {
+    ("", "persistentvolumes"): "kubernetes.io/pv-protection",
+    ("", "persistentvolumeclaims"): "kubernetes.io/pvc-protection",
+    ("storage.k8s.io", "volumeattributesclasses"): "kubernetes.io/vac-protection",
+}
+
+
+class StorageObjectInUseProtection(Plugin):
+    name: ClassVar[str] = "StorageObjectInUseProtection"
+
+    def admit(self, write: Write) -> None:
+        if write.operation != "CREATE" or write.subresource:
+            return
+        finalizer = FINALIZERS.get((write.kind.group, write.kind.resource))
+        if finalizer is not None and finalizer not in write.new.metadata.finalizers:
+            write.new.metadata.finalizers.append(finalizer)

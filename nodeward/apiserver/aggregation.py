@@ -1,0 +1,60 @@
+"""ClusterRoles made of others (admin, edit, view): their rules follow the roles their labels select.
+
+Upstream does this in a controller; here it belongs to the API server, so that the bootstrap roles mean something even
+when no controller runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from nodeward.api.errors import ApiError
+from nodeward.api.rbac_v1 import ClusterRole
+from nodeward.apiserver.auth.rules import aggregate
+from nodeward.apiserver.cache import Batch
+from nodeward.apiserver.environment import Environment
+from nodeward.machinery.client import Client
+
+LOG = logging.getLogger(__name__)
+
+
+class Aggregation:
+    """Keeps aggregated roles in step."""
+
+    def __init__(self, env: Environment, client: Client) -> None:
+        self._env = env
+        self._client = client
+        self._news = asyncio.Event()
+        self._stop = env.hub.cache(env.scheme.by_type(ClusterRole)).watch(self)
+
+    def changed(self, batch: Batch) -> None:
+        self._news.set()
+
+    async def settle(self) -> None:
+        """Write what has changed until nothing does."""
+        while True:
+            changed = aggregate(self._env.peek_all(ClusterRole))
+            if not changed:
+                return
+            await asyncio.gather(*(self._write(role) for role in changed))
+
+    async def _write(self, role: ClusterRole) -> None:
+        try:
+            await self._client.update(role)
+        except ApiError as error:
+            if error.reason not in ("Conflict", "NotFound"):  # the next look sees the newer role
+                raise
+
+    async def run(self) -> None:
+        """Follow every change of a role, for as long as the server runs."""
+        try:
+            while True:
+                await self._news.wait()
+                self._news.clear()
+                try:
+                    await self.settle()
+                except ApiError as error:
+                    LOG.warning("aggregated roles are behind: %s", error)
+        finally:
+            self._stop()

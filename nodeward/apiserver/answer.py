@@ -1,0 +1,81 @@
+"""What a handler gives back: a status, headers, and a body or a stream that goes on.
+
+The HTTP edge and the in-process loopback both send answers; handlers know neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from nodeward.api.codec import encode
+from nodeward.api.errors import ApiError
+from nodeward.api.meta import Status, StatusDetails
+
+JSON: Final = "application/json"
+TEXT: Final = "text/plain; charset=utf-8"
+
+
+class Sink(Protocol):
+    """Where a stream writes. Nothing here waits: a stream looks at `buffered` and gives up on who does not read."""
+
+    @property
+    def buffered(self) -> int:
+        """Bytes written and not yet taken by the other side."""
+        ...
+
+    def write(self, data: bytes) -> None: ...
+
+    def finish(self) -> None:
+        """The stream ends in good order."""
+        ...
+
+    def abort(self) -> None:
+        """Cut the other side off."""
+        ...
+
+
+class Streaming(Protocol):
+    """A body that goes on: started once with its sink, told once when the other side is gone."""
+
+    def start(self, sink: Sink) -> None: ...
+
+    def gone(self) -> None:
+        """The other side left, or the stream was finished; release everything. May come before `start`."""
+        ...
+
+
+@dataclass(slots=True)
+class Answer:
+    """One answer. `body` may be several pieces, which are sent as one."""
+
+    status: int
+    body: bytes | list[bytes] = b""
+    content_type: str = JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
+    stream: Streaming | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.body) if isinstance(self.body, bytes) else sum(map(len, self.body))
+
+    def whole(self) -> bytes:
+        return self.body if isinstance(self.body, bytes) else b"".join(self.body)
+
+
+def failure(error: ApiError) -> Answer:
+    """A refused request."""
+    status = error.status
+    headers: dict[str, str] = {}
+    if status.details is not None and status.details.retry_after_seconds:
+        headers["Retry-After"] = str(status.details.retry_after_seconds)
+    return Answer(status.code, encode(status), headers=headers)
+
+
+def success(code: int = 200, details: StatusDetails | None = None) -> Answer:
+    """Done, and there is no object to show for it."""
+    status = Status(
+        kind="Status", api_version="v1", status="Success", details=details, code=code if code != 200 else 0
+    )
+    return Answer(code, encode(status))

@@ -1,0 +1,45 @@
+"""One API server's parts, as the verbs see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nodeward.api.scheme import Kind
+from nodeward.apiserver.admission.chain import Chain
+from nodeward.apiserver.auth.token_request import TokenIssuer
+from nodeward.apiserver.environment import Environment
+from nodeward.apiserver.ownership import Ownership
+from nodeward.apiserver.resources import make_strategy
+from nodeward.apiserver.resources.selectable import Selecting
+from nodeward.apiserver.resources.strategy import Strategy
+from nodeward.apiserver.writing import Writer
+
+
+class Api:
+    """Strategies by kind, the writer, and what they stand on."""
+
+    def __init__(self, env: Environment, chain: Chain) -> None:
+        self.env = env
+        self.chain = chain
+        self.ownership = Ownership(env)
+        #: who makes service-account tokens, if anybody does
+        self.issuer: TokenIssuer | None = None
+        self.writer = Writer(env, chain, self.ownership)
+        stored = [kind for kind in env.scheme.kinds if kind.is_stored]
+        self._strategies: Mapping[Kind, Strategy] = {kind: make_strategy(kind) for kind in stored}
+        self._twins = {kind.resource: kind for kind in stored if not kind.stored_as}
+        self._selecting: dict[Kind, Selecting] = {}
+
+    def stored_kind(self, kind: Kind) -> Kind:
+        """The kind whose form is stored: itself, unless it is a view of another."""
+        return self._twins[kind.stored_as] if kind.stored_as else kind
+
+    def strategy(self, kind: Kind) -> Strategy:
+        return self._strategies[kind]
+
+    def selecting(self, kind: Kind) -> Selecting:
+        """How selectors read objects of this kind; made when first needed."""
+        found = self._selecting.get(kind)
+        if found is None:
+            found = self._selecting[kind] = Selecting(self.strategy(kind).selectable)
+        return found

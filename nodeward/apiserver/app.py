@@ -1,0 +1,154 @@
+"""The application: a request comes in, an answer goes out. Every request passes here, from the wire or in process.
+
+In order: what is asked, who asks, may they, is there room, then the verb. Errors become `Status` answers; what nobody
+foresaw is caught one level up, at the edge.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodeward.api.errors import ApiError, bad_request, method_not_supported, too_many_requests
+from nodeward.api.scheme import Kind
+from nodeward.apiserver.answer import TEXT, Answer, Sink, Streaming, failure
+from nodeward.apiserver.api import Api
+from nodeward.apiserver.documents import Documents
+from nodeward.apiserver.http import Peer
+from nodeward.apiserver.metrics import Metrics
+from nodeward.apiserver.request import Call, resolve
+from nodeward.apiserver.reviewing import review
+from nodeward.apiserver.security import Security
+from nodeward.apiserver.subresources import mode_of, serve_subresource
+from nodeward.apiserver.subresources.binding import bind
+from nodeward.apiserver.verbs.create import create
+from nodeward.apiserver.verbs.delete import delete, delete_collection
+from nodeward.apiserver.verbs.get import get
+from nodeward.apiserver.verbs.listing import list_objects
+from nodeward.apiserver.verbs.patch import patch
+from nodeward.apiserver.verbs.update import update
+from nodeward.apiserver.verbs.watch import watch
+from nodeward.base.fielderror import quote
+from nodeward.machinery.transport import Request
+
+_READING: Final = frozenset({"get", "list", "watch", "head", "options"})
+_NOT_FOUND: Final = b"404 page not found\n"
+
+#: Requests answered at a time before clients are asked to come back, as kube-apiserver's defaults.
+MAX_READING: Final = 400
+MAX_MUTATING: Final = 200
+
+
+class App:
+    """One API server's front."""
+
+    def __init__(self, api: Api, security: Security, documents: Documents, metrics: Metrics) -> None:
+        self._api = api
+        self._security = security
+        self._documents = documents
+        self._metrics = metrics
+        self._scheme = api.env.scheme
+        self._clock = api.env.clock
+        self._reading = 0
+        self._mutating = 0
+
+    async def handle(self, request: Request, peer: Peer) -> Answer:
+        """Answer one request. Only bugs raise."""
+        started = self._clock.monotonic_ns()
+        call = resolve(request, self._scheme)
+        try:
+            answer = await self._serve(call, peer)
+        except ApiError as error:
+            answer = failure(error)
+        if call.warnings:
+            answer.headers = {
+                **answer.headers,
+                "Warning": ", ".join(f"299 - {quote(text)}" for text in call.warnings),
+            }
+        seconds = (self._clock.monotonic_ns() - started) / 1e9
+        self._metrics.answered(call, answer.status, seconds, answer.size)
+        return answer
+
+    async def _serve(self, call: Call, peer: Peer) -> Answer:
+        self._security.admit(call, peer)
+        if not call.is_resource:
+            return await self._documents.serve(call)
+        kind = call.kind
+        if kind is None or (call.subresource and kind.subresource(call.subresource) is None):
+            return Answer(404, _NOT_FOUND, TEXT)
+        if call.verb == "watch":
+            answer = await watch(self._api, call, kind)
+            if answer.stream is not None:
+                answer.stream = _Counted(answer.stream, self._metrics, call)
+            return answer
+        if call.verb in _READING:
+            if self._reading >= MAX_READING:
+                raise too_many_requests("Too many requests, please try again later.", 1)
+            self._reading += 1
+            try:
+                return await self._dispatch(call, kind)
+            finally:
+                self._reading -= 1
+        if self._mutating >= MAX_MUTATING * 10:
+            raise too_many_requests("Too many requests, please try again later.", 1)
+        self._mutating += 1
+        try:
+            return await self._dispatch(call, kind)
+        finally:
+            self._mutating -= 1
+
+    async def _dispatch(self, call: Call, kind: Kind) -> Answer:
+        api, verb = self._api, call.verb
+        if call.subresource:
+            allowed = kind.subresource(call.subresource)
+            if allowed is None or verb not in allowed.verbs:
+                raise method_not_supported(kind.group, f"{kind.resource}/{call.subresource}", verb)
+            return await serve_subresource(api, call, kind)
+        if verb not in kind.verbs:
+            raise method_not_supported(kind.group, kind.resource, verb)
+        if not kind.is_stored:
+            if kind.resource == "bindings":
+                return await bind(api, call, self._scheme.kinds[_pods(self._scheme.kinds)])
+            return review(api, self._security, call, kind)
+        match verb:
+            case "get":
+                return await get(api, call, kind)
+            case "list":
+                return await list_objects(api, call, kind)
+            case "create":
+                return await create(api, call, kind)
+            case "update":
+                return await update(api, call, kind, mode_of(api.strategy(api.stored_kind(kind)), ""))
+            case "patch":
+                return await patch(api, call, kind, mode_of(api.strategy(api.stored_kind(kind)), ""))
+            case "delete":
+                return await delete(api, call, kind)
+            case "deletecollection":
+                return await delete_collection(api, call, kind)
+        raise bad_request(f"{verb} is not a verb")
+
+
+def _pods(kinds: tuple[Kind, ...]) -> int:
+    return next(position for position, kind in enumerate(kinds) if kind.resource == "pods")
+
+
+class _Counted:
+    """A stream that is counted while it is open."""
+
+    __slots__ = ("_call", "_is_open", "_metrics", "_stream")
+
+    def __init__(self, stream: Streaming, metrics: Metrics, call: Call) -> None:
+        self._stream = stream
+        self._metrics = metrics
+        self._call = call
+        self._is_open = False
+
+    def start(self, sink: Sink) -> None:
+        self._is_open = True
+        self._metrics.watching(self._call, 1)
+        self._stream.start(sink)
+
+    def gone(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._metrics.watching(self._call, -1)
+        self._stream.gone()

@@ -1,0 +1,96 @@
+"""What a cluster has from the first moment: system namespaces, roles and bindings, priority classes, its own service.
+
+Run at every start: what is missing is made, what administrators changed is left alone (roles only gain permissions).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from collections.abc import Iterable
+
+from nodeward.api.core_v1.cluster import Namespace
+from nodeward.api.core_v1.service import Service, ServicePort, ServiceSpec
+from nodeward.api.errors import ApiError
+from nodeward.api.meta import KubeObject, ObjectMeta
+from nodeward.api.rbac_v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
+from nodeward.api.scheduling_v1 import PriorityClass
+from nodeward.apiserver.auth.bootstrap_policy import bootstrap_objects
+from nodeward.apiserver.auth.reconcile import Change, Step, reconcile
+from nodeward.apiserver.environment import Environment
+from nodeward.machinery.client import Client
+
+LOG = logging.getLogger(__name__)
+
+NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_RBAC: tuple[type[KubeObject], ...] = (ClusterRole, ClusterRoleBinding, Role, RoleBinding)
+_PRIORITIES = (
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    ("system-cluster-critical", 2_000_000_000, "Used for system critical pods that must run in the cluster."),
+)
+
+
+async def bootstrap(env: Environment, client: Client, *, port: int) -> None:
+    """Make what is missing, through the API like anybody else."""
+    await asyncio.gather(
+        *(_create(client, Namespace(metadata=ObjectMeta(name=name))) for name in missing(env))
+    )
+    await _policy(env, client)
+    for name, value, text in _PRIORITIES:
+        if env.peek(PriorityClass, name) is None:
+            wanted = PriorityClass(metadata=ObjectMeta(name=name), value=value, description=text)
+            await _create(client, wanted)
+    if env.peek(Service, "kubernetes", "default") is None:
+        await _create(client, _kubernetes_service(env, port))
+
+
+async def _create(client: Client, obj: KubeObject) -> None:
+    try:
+        await client.create(obj)
+    except ApiError as error:
+        if error.reason != "AlreadyExists":  # another server was faster
+            raise
+
+
+async def _policy(env: Environment, client: Client) -> None:
+    existing: list[KubeObject] = [obj for kind in _RBAC for obj in env.peek_all(kind)]
+    # All at once: the store commits them together.
+    await asyncio.gather(*(_write(client, change) for change in reconcile(existing, bootstrap_objects())))
+
+
+async def _write(client: Client, change: Change) -> None:
+    match change.step:
+        case Step.CREATE:
+            await _create(client, change.obj)
+        case Step.UPDATE:
+            await client.update(change.obj)
+        case Step.RECREATE:
+            await client.delete(type(change.obj), change.obj.metadata.name, change.obj.metadata.namespace)
+            await _create(client, change.obj)
+
+
+def _kubernetes_service(env: Environment, port: int) -> Service:
+    network = ipaddress.ip_network(env.service_cidr)
+    return Service(
+        metadata=ObjectMeta(
+            name="kubernetes",
+            namespace="default",
+            labels={"component": "apiserver", "provider": "kubernetes"},
+        ),
+        spec=ServiceSpec(
+            ports=[ServicePort(name="https", protocol="TCP", port=443, target_port=port)],
+            cluster_ip=str(network[1]),
+            type="ClusterIP",
+            session_affinity="None",
+        ),
+    )
+
+
+def missing(env: Environment) -> Iterable[str]:
+    """The system namespaces that are not there yet, for the readiness check."""
+    return (name for name in NAMESPACES if env.peek(Namespace, name) is None)

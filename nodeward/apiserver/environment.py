@@ -1,0 +1,73 @@
+"""What handlers, strategies and admission plugins may use of the world: handed to them, never looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, TypeVar, cast
+
+from nodeward.api.codec import decoder
+from nodeward.api.context import Context, Gates
+from nodeward.api.meta import KubeObject
+from nodeward.api.scheme import Kind, Scheme
+from nodeward.apiserver.cache import Item
+from nodeward.apiserver.hub import Hub
+from nodeward.base.timestamp import rfc3339
+from nodeward.machinery.clock import Chance, Clock
+
+K = TypeVar("K", bound=KubeObject)
+
+#: Decoded objects remembered between peeks.
+PEEKED: Final = 4096
+
+
+@dataclass(slots=True)
+class Environment:
+    """One API server's surroundings."""
+
+    hub: Hub
+    scheme: Scheme
+    clock: Clock
+    chance: Chance
+    gates: Gates
+    #: the range service cluster IPs come from
+    service_cidr: str = "10.96.0.0/16"
+    node_ports: tuple[int, int] = (30000, 32767)
+    context: Context = field(init=False)
+    _peeked: dict[tuple[Kind, str], tuple[Item, KubeObject]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.context = Context(self.gates)
+
+    def now(self) -> str:
+        """The time, as objects carry it."""
+        return rfc3339(self.clock.now_ns())
+
+    def kind(self, type_: type[K]) -> Kind:
+        return self.scheme.by_type(type_)
+
+    def peek(self, type_: type[K], name: str, namespace: str = "") -> K | None:
+        """An object as the caches have it now. It is shared: whoever wants to change it takes a copy."""
+        kind = self.scheme.by_type(type_)
+        key = f"{namespace}/{name}" if kind.is_namespaced else name
+        item = self.hub.cache(kind).objects.get(key)
+        return None if item is None else self._open(kind, type_, key, item)
+
+    def peek_all(self, type_: type[K], namespace: str = "") -> list[K]:
+        """All objects of a kind (in one namespace) as the caches have them now; shared, as with `peek`."""
+        kind = self.scheme.by_type(type_)
+        cache = self.hub.cache(kind)
+        if not cache.objects:
+            return []
+        prefix = f"{namespace}/" if namespace and kind.is_namespaced else ""
+        return [self._open(kind, type_, key, cache.objects[key]) for key in cache.keys(prefix)]
+
+    def _open(self, kind: Kind, type_: type[K], key: str, item: Item) -> K:
+        """Decode, or remember: admission asks for the same few objects again and again."""
+        known = self._peeked.get((kind, key))
+        if known is not None and known[0] is item:
+            return cast(K, known[1])
+        obj = decoder(type_).decode(item.data)
+        if len(self._peeked) >= PEEKED:
+            self._peeked.clear()
+        self._peeked[kind, key] = (item, obj)
+        return obj

@@ -1,0 +1,206 @@
+"""The API server's view of the store: one pump reads every committed event and keeps the caches in step.
+
+All caches are always at the same revision, `hub.revision`. A write is answered only after the pump has seen it, so a
+client reads its own writes; with a store that others write to as well, a read first asks the store how far it is.
+
+One watch over all of `/registry/` feeds everything: revisions then move for all resources at once, so a list of one
+resource can carry the newest revision of the store, and a bookmark is true for every watcher.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import logging
+from collections.abc import Sequence
+
+from nodeward.api.errors import timeout, too_large_resource_version, unavailable
+from nodeward.api.scheme import Kind, Scheme
+from nodeward.apiserver.cache import Change, ResourceCache
+from nodeward.base.invariant import invariant
+from nodeward.machinery.clock import Clock, Timer
+from nodeward.store.interface import Compacted, Event, Store, StoreUnavailable
+
+LOG = logging.getLogger(__name__)
+
+ROOT = "/registry/"
+
+#: Events replayed at start, so that watchers of the server before can resume.
+REPLAY = 5_000
+#: Whoever waits for a revision gives up after one to two times this.
+PATIENCE_SECONDS = 15.0
+
+
+def storage_name(kind: Kind) -> str:
+    """The part of a storage key that says which resource it is; another group's view shares its twin's."""
+    if kind.stored_as:
+        return kind.stored_as
+    return f"{kind.group}/{kind.resource}" if kind.group else kind.resource
+
+
+class Hub:
+    """The caches, their revision, and whoever waits for one."""
+
+    def __init__(self, store: Store, scheme: Scheme, clock: Clock) -> None:
+        self.store = store
+        self.revision = 0
+        self._clock = clock
+        stored = [kind for kind in scheme.kinds if kind.is_stored]
+        self._kinds = {storage_name(kind): kind for kind in stored if not kind.stored_as}
+        self._caches: dict[str, ResourceCache] = {}
+        self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._order = itertools.count()
+        self._sweeper: Timer | None = None
+        self._waiting_since_last_sweep: set[int] = set()
+        self._pump: asyncio.Task[None] | None = None
+        self._failure: Exception | None = None
+
+    # -- life
+
+    async def start(self) -> None:
+        """Load the state and begin to follow the store. The store is open already."""
+        newest = await self.store.revision()
+        start = max(1, newest - REPLAY)
+        try:
+            page = await self.store.range(ROOT, revision=start)
+        except Compacted as gone:
+            page = await self.store.range(ROOT, revision=gone.compacted)
+        self.revision = page.revision
+        self._caches = {name: ResourceCache(kind, page.revision) for name, kind in self._kinds.items()}
+        for item in page.items:
+            name, key = self._split(item.key)
+            cache = self._caches.get(name)
+            if cache is not None:
+                cache.load(key, item.value, item.mod_revision)
+        self._pump = asyncio.create_task(self._follow(), name="hub")
+        await self.wait_for(newest)
+
+    async def stop(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        if self._pump is not None:
+            self._pump.cancel()
+            await asyncio.gather(self._pump, return_exceptions=True)
+            self._pump = None
+
+    @property
+    def is_healthy(self) -> bool:
+        return self._pump is not None and not self._pump.done()
+
+    # -- reading
+
+    def cache(self, kind: Kind) -> ResourceCache:
+        return self._caches[storage_name(kind)]
+
+    def key(self, kind: Kind, namespace: str, name: str) -> str:
+        """Where an object is stored."""
+        inner = f"{namespace}/{name}" if kind.is_namespaced else name
+        return f"{ROOT}{storage_name(kind)}/{inner}"
+
+    def prefix(self, kind: Kind, namespace: str = "") -> str:
+        inner = f"{namespace}/" if namespace else ""
+        return f"{ROOT}{storage_name(kind)}/{inner}"
+
+    async def fresh(self) -> None:
+        """Be at least as new as the store was when this was called."""
+        if self.store.is_shared:
+            await self.wait_for(await self._store_revision())
+
+    async def at_least(self, revision: int) -> None:
+        """Be at least at `revision`; a client that asks for the future is told so after a while."""
+        if revision <= self.revision:
+            return
+        current = await self._store_revision()
+        if revision > current:
+            raise too_large_resource_version(revision, current)
+        await self.wait_for(revision)
+
+    async def wait_for(self, revision: int) -> None:
+        """Wait until the caches have reached a revision the store has committed."""
+        if revision <= self.revision:
+            return
+        if self._failure is not None or self._pump is None:
+            raise unavailable("the store's events cannot be followed at the moment")
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiters, (revision, next(self._order), waiter))
+        if self._sweeper is None:
+            self._sweeper = self._clock.call_later(PATIENCE_SECONDS, self._sweep)
+        await waiter
+
+    def _sweep(self) -> None:
+        """Nobody waits forever: whoever waited through two sweeps is told so. One timer serves all waiters."""
+        late = self._waiting_since_last_sweep
+        for _, order, waiter in self._waiters:
+            if order in late and not waiter.done():
+                waiter.set_exception(timeout("the server's caches did not catch up with its store", 1))
+        self._waiters = [entry for entry in self._waiters if not entry[2].done()]
+        heapq.heapify(self._waiters)
+        self._waiting_since_last_sweep = {order for _, order, _ in self._waiters}
+        again = bool(self._waiters)
+        self._sweeper = self._clock.call_later(PATIENCE_SECONDS, self._sweep) if again else None
+
+    async def _store_revision(self) -> int:
+        try:
+            return await self.store.revision()
+        except StoreUnavailable as error:
+            raise unavailable(f"etcdserver: {error}") from error
+
+    # -- following
+
+    async def _follow(self) -> None:
+        delay = 0.05
+        while True:
+            watch = self.store.watch(ROOT, after=self.revision)
+            try:
+                async for batch in watch:
+                    self._advance(batch, watch.revision)
+                    delay = 0.05
+                return
+            except StoreUnavailable as error:
+                LOG.warning("following the store broke off at revision %d: %s", self.revision, error)
+            except Compacted as error:
+                # Only if this server stood still for longer than the store remembers: it cannot catch up.
+                self._fail(error)
+                raise
+            finally:
+                await watch.aclose()
+            await self._clock.sleep(delay)
+            delay = min(delay * 2, 2.0)
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = error
+        for _, _, waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(unavailable(f"the store's events cannot be followed: {error}"))
+        self._waiters.clear()
+
+    def _advance(self, batch: Sequence[Event], revision: int) -> None:
+        touched: dict[str, list[Change]] = {}
+        for event in batch:
+            invariant(event.revision >= self.revision, "events come in the order of their revisions")
+            name, key = self._split(event.key)
+            cache = self._caches.get(name)
+            if cache is None:
+                continue
+            change = cache.apply(key, event.value, event.revision)
+            if change is not None:
+                touched.setdefault(name, []).append(change)
+            self.revision = event.revision
+        self.revision = max(self.revision, revision)
+        for name, changes in touched.items():
+            self._caches[name].publish(changes)
+        while self._waiters and self._waiters[0][0] <= self.revision:
+            _, _, waiter = heapq.heappop(self._waiters)
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _split(self, key: str) -> tuple[str, str]:
+        """`/registry/apps/deployments/ns/name` into the storage name and the key inside the resource."""
+        rest = key[len(ROOT) :]
+        first, _, tail = rest.partition("/")
+        if first in self._kinds:
+            return first, tail
+        second, _, tail = tail.partition("/")
+        return f"{first}/{second}", tail

@@ -1,0 +1,105 @@
+"""The API without a wire: a transport that hands requests to the application in the same process.
+
+Everything a request goes through on the wire it goes through here: authentication (as the user the transport was made
+for), authorization, admission, the same bytes. Only sockets and TLS are missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+
+from nodeward.apiserver.answer import Streaming
+from nodeward.apiserver.app import App
+from nodeward.apiserver.auth.user import AUTHENTICATED, MASTERS, User
+from nodeward.apiserver.http import Peer
+from nodeward.machinery.transport import ConnectionFailed, Request, Response
+
+#: The server's own user, as upstream names it.
+LOOPBACK_USER = User("system:apiserver", "", (MASTERS, AUTHENTICATED), {})
+
+
+class LoopbackTransport:
+    """A way into an API server in the same process."""
+
+    def __init__(self, app: App, user: User = LOOPBACK_USER) -> None:
+        self._app = app
+        self._peer = Peer("127.0.0.1")
+        self._peer.identity = user
+        self._streams: dict[LoopbackStream, None] = {}
+
+    async def send(self, request: Request, *, stream: bool = False) -> Response:
+        answer = await self._app.handle(request, self._peer)
+        headers = {"content-type": answer.content_type}
+        headers.update((name.lower(), value) for name, value in answer.headers.items())
+        if answer.stream is None:
+            return Response(answer.status, headers, answer.whole())
+        flow = LoopbackStream(answer.stream, self._streams)
+        if stream:
+            return Response(answer.status, headers, stream=flow)
+        return Response(answer.status, headers, b"".join([part async for part in flow]))
+
+    async def aclose(self) -> None:
+        for stream in list(self._streams):
+            stream.abort()
+
+
+class LoopbackStream:
+    """Both ends of a stream: what the server writes, the client reads."""
+
+    def __init__(self, source: Streaming, open_: dict[LoopbackStream, None]) -> None:
+        self._source = source
+        self._open = open_
+        self._parts: deque[bytes] = deque()
+        self._size = 0
+        self._news = asyncio.Event()
+        self._is_finished = False
+        self._is_broken = False
+        open_[self] = None
+        source.start(self)
+
+    # -- the server's end
+
+    @property
+    def buffered(self) -> int:
+        return self._size
+
+    def write(self, data: bytes) -> None:
+        if data and not self._is_finished:
+            self._parts.append(data)
+            self._size += len(data)
+            self._news.set()
+
+    def finish(self) -> None:
+        self._end()
+
+    def abort(self) -> None:
+        self._is_broken = True
+        self._parts.clear()
+        self._end()
+
+    def _end(self) -> None:
+        if not self._is_finished:
+            self._is_finished = True
+            self._source.gone()
+            self._open.pop(self, None)
+            self._news.set()
+
+    # -- the client's end
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            while self._parts:
+                part = self._parts.popleft()
+                self._size -= len(part)
+                yield part
+            if self._is_broken:
+                raise ConnectionFailed("the server cut this watch off: it was not read fast enough")
+            if self._is_finished:
+                return
+            self._news.clear()
+            await self._news.wait()
+
+    async def aclose(self) -> None:
+        self._end()

@@ -1,0 +1,96 @@
+"""Which form of an object the client wants: the object, a table of it, or only its metadata.
+
+Only JSON is spoken. A client that prefers protobuf is answered in JSON, which all clients accept; a client that accepts
+nothing we have is told so. Bodies may be JSON or YAML; protobuf bodies are refused.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from enum import Enum
+
+import yaml
+
+from nodeward.api.codec import encode
+from nodeward.api.errors import bad_request, not_acceptable, unsupported_media_type
+
+
+class Form(Enum):
+    OBJECT = "object"
+    TABLE = "Table"
+    METADATA = "PartialObjectMetadata"
+    METADATA_LIST = "PartialObjectMetadataList"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What the answer will be."""
+
+    form: Form
+    content_type: str = "application/json"
+
+
+_PLAIN = Accepted(Form.OBJECT)
+_KNOWN = (
+    "application/json",
+    "application/*",
+    "*/*",
+    "application/vnd.kubernetes.protobuf",
+    "application/yaml",
+)
+_ALLOWED = (
+    "only the following media types are accepted: application/json, application/yaml, "
+    "application/vnd.kubernetes.protobuf"
+)
+
+
+@functools.lru_cache(maxsize=512)
+def accepted(header: str) -> Accepted:
+    """The first form in an `Accept` header that we can make."""
+    if not header:
+        return _PLAIN
+    for clause in header.split(","):
+        media, *parameters = (part.strip() for part in clause.split(";"))
+        if media not in _KNOWN:
+            continue
+        facts = dict(part.partition("=")[::2] for part in parameters)
+        wanted = facts.get("as", "")
+        if not wanted:
+            if facts.get("stream") not in (None, "watch"):
+                continue
+            return _PLAIN
+        if facts.get("g") == "meta.k8s.io" and facts.get("v") in ("v1", "v1beta1") and media != _KNOWN[3]:
+            try:
+                return Accepted(Form(wanted))
+            except ValueError:
+                continue
+    raise not_acceptable(_ALLOWED)
+
+
+def json_body(
+    content_type: str, body: bytes, *, kinds: tuple[str, ...] = ("application/json", "application/yaml")
+) -> bytes:
+    """The body as JSON, whatever it came as."""
+    media = content_type.partition(";")[0].strip().lower()
+    if media in ("", "application/json") and "application/json" in kinds:
+        return body
+    if media == "application/yaml" and media in kinds:
+        return yaml_to_json(body)
+    supported = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    raise unsupported_media_type(
+        f"the body of the request was in an unknown format - accepted media types include: {supported}"
+        if media != "application/vnd.kubernetes.protobuf"
+        else "this server reads application/json and application/yaml; protobuf bodies are not supported"
+    )
+
+
+def yaml_to_json(body: bytes) -> bytes:
+    """YAML, of which JSON is a part, as JSON."""
+    if body.lstrip()[:1] == b"{":
+        return body
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return encode(yaml.load(body, Loader=loader))  # a safe loader, in C where there is one
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+        raise bad_request(f"error converting YAML to JSON: {error}") from None

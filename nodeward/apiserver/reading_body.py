@@ -1,0 +1,78 @@
+"""What a client sent, as an object: decoded, with its unknown and repeated fields dealt with as the client asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodeward.api.codec import (
+    decode,
+    duplicate_fields,
+    has_stray_fields,
+    may_have_duplicates,
+    parse_tree,
+    stray_fields,
+)
+from nodeward.api.errors import bad_request, invalid
+from nodeward.api.fields import KubeTop
+from nodeward.api.schema import schema_of
+from nodeward.api.scheme import Kind
+from nodeward.apiserver.negotiation import json_body
+from nodeward.apiserver.request import Call
+from nodeward.base.fielderror import FieldError, not_supported, too_long
+from nodeward.base.fieldpath import FieldPath
+
+_VALIDATIONS = ("Ignore", "Warn", "Strict")
+
+
+def read_object(call: Call, kind: Kind, type_: type[KubeTop] | None = None) -> KubeTop:
+    """The body of a request as an object of `kind` (or `type_`)."""
+    body = json_body(call.request.headers.get("content-type", ""), call.request.body)
+    if not body:
+        wanted = type_ or kind.type
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {wanted.__name__}): "
+            "couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)"
+        )
+    obj = decode(body, kind, type_)
+    mode = field_validation(call)
+    if mode != "Ignore" and (has_stray_fields(body, type(obj)) or may_have_duplicates(body)):
+        report_stray(call, obj, kind, mode, parse_tree(body), body)
+    return obj
+
+
+def field_validation(call: Call) -> str:
+    return call.query.get("fieldValidation") or "Warn"
+
+
+def report_stray(call: Call, obj: KubeTop, kind: Kind, mode: str, tree: Any, body: bytes | None) -> None:
+    """Warn of, or refuse, fields nobody knows and fields given twice."""
+    stray = [f'unknown field "{path}"' for path in stray_fields(tree, schema_of(type(obj)))]
+    if body is not None:
+        stray += [f'duplicate field "{path}"' for path in duplicate_fields(body)]
+    if not stray:
+        return
+    if mode == "Strict":
+        name = type(obj).__name__
+        version = (obj.api_version or kind.api_version).rpartition("/")[2]
+        raise bad_request(
+            f'{name} in version "{version}" cannot be handled as a {name}: strict decoding error: {", ".join(stray)}'
+        )
+    for text in stray:
+        call.warn(text)
+
+
+def check_options(call: Call, name: str) -> None:
+    """The options every write may carry in its query."""
+    faults: list[FieldError] = []
+    for value in call.query.all("dryRun"):
+        if value != "All":
+            faults.append(not_supported(FieldPath("dryRun"), call.query.all("dryRun"), ("All",)))
+            break
+    manager = call.query.get("fieldManager")
+    if len(manager) > 128:
+        faults.append(too_long(FieldPath("fieldManager"), 128))
+    mode = call.query.get("fieldValidation")
+    if mode and mode not in _VALIDATIONS:
+        faults.append(not_supported(FieldPath("fieldValidation"), mode, ("", *_VALIDATIONS)))
+    if faults:
+        raise invalid("meta.k8s.io", name, "", faults)

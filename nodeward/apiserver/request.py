@@ -1,0 +1,174 @@
+"""What a request asks for, read from its method, path and query: verb, kind, namespace, name, subresource.
+
+`resolve` never touches an object; it says which room of the API is meant, or that it is no API path at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, unquote_plus
+
+from nodeward.api.errors import bad_request
+from nodeward.api.scheme import Kind, Scheme
+from nodeward.apiserver.auth.user import Attributes, User
+from nodeward.machinery.transport import Request
+
+
+class Query:
+    """The parameters of a query; the first value counts, as in Kubernetes."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, text: str) -> None:
+        values: dict[str, list[str]] = {}
+        if text:
+            for pair in text.split("&"):
+                name, _, value = pair.partition("=")
+                if "%" in value or "+" in value:
+                    value = unquote_plus(value)
+                if "%" in name:
+                    name = unquote_plus(name)
+                values.setdefault(name, []).append(value)
+        self._values = values
+
+    def get(self, name: str) -> str:
+        found = self._values.get(name)
+        return found[0] if found else ""
+
+    def all(self, name: str) -> list[str]:
+        return self._values.get(name, [])
+
+    def has(self, name: str) -> bool:
+        return name in self._values
+
+    def flag(self, name: str) -> bool:
+        """A boolean; given without a value, or with one that is not understood, it is true, as Go clients expect."""
+        found = self._values.get(name)
+        return found is not None and found[0] not in ("false", "0", "False", "FALSE", "f", "F")
+
+    def number(self, name: str) -> int | None:
+        text = self.get(name)
+        if not text:
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+
+_ONE = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
+_MANY = {
+    "GET": "list",
+    "HEAD": "list",
+    "POST": "create",
+    "DELETE": "deletecollection",
+    "PUT": "update",
+    "PATCH": "patch",
+}
+
+
+@dataclass(slots=True)
+class Call:
+    """One request and all that is known of it."""
+
+    request: Request
+    query: Query
+    verb: str = ""
+    kind: Kind | None = None
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    user: User = field(default_factory=lambda: User("system:anonymous", "", (), {}))
+    #: server-side apply: what the client applied
+    applied: dict[str, Any] | None = None
+    #: texts for `Warning` headers
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def is_resource(self) -> bool:
+        return bool(self.resource)
+
+    @property
+    def is_dry_run(self) -> bool:
+        return "All" in self.query.all("dryRun")
+
+    @property
+    def user_agent(self) -> str:
+        return self.request.headers.get("user-agent", "")
+
+    def attributes(self) -> Attributes:
+        """What authorization is asked."""
+        return Attributes(
+            user=self.user,
+            verb=self.verb,
+            group=self.group,
+            version=self.version,
+            resource=self.resource,
+            subresource=self.subresource,
+            name=self.name,
+            namespace=self.namespace,
+            path=self.request.path,
+            is_resource_request=self.is_resource,
+        )
+
+    def warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+
+def resolve(request: Request, scheme: Scheme) -> Call:
+    """Read the path. Without `resource` the call is not about objects, without `kind` about unknown ones."""
+    call = Call(request, Query(request.query))
+    parts = request.path.split("/")
+    if len(parts) < 4 or parts[0]:
+        call.verb = request.method.lower()
+        return call
+    if parts[1] == "api":
+        call.version, rest = parts[2], parts[3:]
+    elif parts[1] == "apis" and len(parts) >= 5:
+        call.group, call.version, rest = parts[2], parts[3], parts[4:]
+    else:
+        call.verb = request.method.lower()
+        return call
+    if "%" in request.path:
+        rest = [unquote(part) for part in rest]
+    if rest and not rest[-1]:
+        rest.pop()
+    if not rest:
+        call.version = call.group = ""
+        call.verb = request.method.lower()
+        return call
+    _place(call, rest, scheme)
+    _name_verb(call)
+    return call
+
+
+def _place(call: Call, rest: list[str], scheme: Scheme) -> None:
+    if (
+        rest[0] == "namespaces"
+        and len(rest) >= 3
+        and not (len(rest) == 3 and rest[2] in ("status", "finalize"))
+    ):
+        call.namespace, rest = rest[1], rest[2:]
+    elif rest[0] == "namespaces" and len(rest) >= 2:
+        call.namespace = rest[1]
+    call.resource = rest[0]
+    if len(rest) > 1:
+        call.name = rest[1]
+    if len(rest) > 2:
+        call.subresource = "/".join(rest[2:])
+    kind = scheme.by_resource(call.group, call.version, call.resource)
+    if kind is not None and not kind.is_namespaced and call.namespace and call.resource != "namespaces":
+        kind = None
+    call.kind = kind
+
+
+def _name_verb(call: Call) -> None:
+    method = call.request.method
+    call.verb = (_ONE if call.name else _MANY).get(method, method.lower())
+    if call.verb in ("list", "get") and not call.subresource and call.query.flag("watch"):
+        call.verb = "watch"

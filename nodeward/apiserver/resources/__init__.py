@@ -1,0 +1,28 @@
+"""How each kind behaves when it is written; a kind that is not listed here behaves like any other."""
+
+from __future__ import annotations
+
+from nodeward.api.scheme import Kind
+from nodeward.apiserver.resources.namespaces import Namespaces
+from nodeward.apiserver.resources.nodes import Nodes
+from nodeward.apiserver.resources.pods import Pods
+from nodeward.apiserver.resources.services import Services
+from nodeward.apiserver.resources.simple import SIMPLE
+from nodeward.apiserver.resources.strategy import Strategy
+from nodeward.apiserver.resources.workloads import Jobs, PodTemplates, ReplicationControllers
+
+#: (group, resource) -> its strategy
+STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
+    ("", "namespaces"): Namespaces,
+    ("", "nodes"): Nodes,
+    ("", "pods"): Pods,
+    ("", "services"): Services,
+    ("", "podtemplates"): PodTemplates,
+    ("", "replicationcontrollers"): ReplicationControllers,
+    ("batch", "jobs"): Jobs,
+    **SIMPLE,
+}
+
+
+def make_strategy(kind: Kind) -> Strategy:
+    return STRATEGIES.get((kind.group, kind.resource), Strategy)(kind)

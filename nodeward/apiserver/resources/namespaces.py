@@ -1,0 +1,40 @@
+"""Namespaces: they come with a finalizer, and a deleted one is terminating until it has been emptied."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from nodeward.api.core_v1.cluster import Namespace
+from nodeward.apiserver.environment import Environment
+from nodeward.apiserver.resources.strategy import Strategy
+from nodeward.base.fielderror import FieldError
+
+FINALIZER = "kubernetes"
+
+
+class Namespaces(Strategy):
+    answers_deleted: ClassVar[bool] = True
+    selectable: ClassVar[tuple[str, ...]] = ("status.phase",)
+
+    def prepare_create(self, obj: Namespace, env: Environment) -> None:
+        obj.status = type(obj.status)(phase="Active")
+        if FINALIZER not in obj.spec.finalizers:
+            obj.spec.finalizers = [*obj.spec.finalizers, FINALIZER]
+
+    def prepare_update(self, new: Namespace, old: Namespace, env: Environment) -> None:
+        new.spec.finalizers = old.spec.finalizers
+        new.status = old.status
+
+    def prepare_finalize(self, new: Namespace, old: Namespace, env: Environment) -> None:
+        """PUT .../finalize: the one way to change spec.finalizers."""
+        new.status = old.status
+
+    def validate_finalize(self, new: Namespace, old: Namespace, env: Environment) -> list[FieldError]:
+        return self.validate_update(new, old, env)
+
+    def begin_delete(self, obj: Namespace, env: Environment) -> None:
+        obj.status.phase = "Terminating"
+        obj.metadata.deletion_grace_period_seconds = None  # emptying takes as long as it takes
+
+    def holds(self, obj: Any) -> bool:
+        return bool(obj.spec.finalizers)

@@ -1,0 +1,116 @@
+"""Pods: they start pending, keep what the node was told, and end in their own time.
+
+Three subresources change parts the main resource does not: status (the node), resize (container resources only) and
+ephemeralcontainers (additions only). What each does not own is taken from the old object, so a client that sends
+more changes nothing by it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from nodeward.api.codec import decoder, encode
+from nodeward.api.core_v1.pod import Pod, PodSpec
+from nodeward.api.core_v1.pod_status import PodCondition, PodStatus
+from nodeward.api.validation.pod_resize import validate_pod_resize
+from nodeward.api.validation.pod_update import validate_ephemeral_containers_update
+from nodeward.apiserver.environment import Environment
+from nodeward.apiserver.resources.strategy import Strategy
+from nodeward.base.fielderror import FieldError
+from nodeward.rules.qos import qos_class
+
+_ENDED = ("Succeeded", "Failed")
+
+
+class Pods(Strategy):
+    counts_generations: ClassVar[bool] = True
+    answers_deleted: ClassVar[bool] = True
+    selectable: ClassVar[tuple[str, ...]] = (
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.podIPs",
+        "status.nominatedNodeName",
+    )
+
+    def prepare_create(self, obj: Pod, env: Environment) -> None:
+        obj.metadata.generation = 1
+        obj.status = PodStatus(phase="Pending", qos_class=qos_class(obj.spec))
+        if obj.spec.scheduling_gates:
+            gated = PodCondition(
+                type="PodScheduled",
+                status="False",
+                reason="SchedulingGated",
+                message="Scheduling is blocked due to non-empty scheduling gates",
+            )
+            obj.status.conditions.append(gated)
+
+    def prepare_update(self, new: Pod, old: Pod, env: Environment) -> None:
+        new.status = old.status
+        self.count_generation(new, old)
+
+    def prepare_status(self, new: Pod, old: Pod, env: Environment) -> None:
+        new.spec = old.spec
+        new.metadata.owner_references = old.metadata.owner_references
+        if not new.status.qos_class:
+            new.status.qos_class = old.status.qos_class
+
+    # -- resize
+
+    def prepare_resize(self, new: Pod, old: Pod, env: Environment) -> None:
+        """Only resources of containers that were there, and of the pod as a whole."""
+        wanted = new.spec
+        new.spec = _copy(old.spec)
+        new.status = old.status
+        for mine, theirs in (
+            (new.spec.containers, wanted.containers),
+            (new.spec.init_containers, wanted.init_containers),
+        ):
+            sent = {container.name: container.resources for container in theirs}
+            for container in mine:
+                container.resources = sent.get(container.name, container.resources)
+        new.spec.resources = wanted.resources
+        _keep_metadata(new, old)
+        self.count_generation(new, old)
+
+    def validate_resize(self, new: Pod, old: Pod, env: Environment) -> list[FieldError]:
+        return validate_pod_resize(new, old, env.context)
+
+    # -- ephemeral containers
+
+    def prepare_ephemeral(self, new: Pod, old: Pod, env: Environment) -> None:
+        added = new.spec.ephemeral_containers
+        new.spec = _copy(old.spec)
+        new.spec.ephemeral_containers = added
+        new.status = old.status
+        _keep_metadata(new, old)
+        self.count_generation(new, old)
+
+    def validate_ephemeral(self, new: Pod, old: Pod, env: Environment) -> list[FieldError]:
+        return validate_ephemeral_containers_update(new, old, env.context)
+
+    # -- the end
+
+    def grace_seconds(self, obj: Pod, requested: int | None) -> int | None:
+        """A pod nobody runs, or that has ended, needs no grace."""
+        if not obj.spec.node_name or obj.status.phase in _ENDED:
+            return 0
+        grace = requested if requested is not None else obj.spec.termination_grace_period_seconds or 0
+        return max(grace, 1) if grace < 0 else grace
+
+
+def _copy(spec: PodSpec) -> PodSpec:
+    return decoder(PodSpec).decode(encode(spec))
+
+
+def _keep_metadata(new: Any, old: Any) -> None:
+    """These subresources change nothing but what they are for."""
+    managed = new.metadata.managed_fields
+    revision = new.metadata.resource_version
+    new.metadata = old.metadata
+    new.metadata.managed_fields = managed
+    new.metadata.resource_version = revision

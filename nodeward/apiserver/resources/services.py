@@ -1,0 +1,165 @@
+"""Services: the server gives out cluster IPs and node ports, and never the same one twice.
+
+What is in use is read from the cache; addresses given out but not yet committed are remembered until they are.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import ClassVar
+
+from nodeward.api.core_v1.service import Service, ServiceStatus
+from nodeward.api.errors import internal_error, invalid
+from nodeward.api.scheme import Kind
+from nodeward.apiserver.environment import Environment
+from nodeward.apiserver.resources.strategy import Strategy
+from nodeward.base.fielderror import invalid as invalid_field
+from nodeward.base.fieldpath import ROOT
+
+_SPEC = ROOT.child("spec")
+
+
+class Services(Strategy):
+    answers_deleted: ClassVar[bool] = True
+    creates_on_update: ClassVar[bool] = True
+    selectable: ClassVar[tuple[str, ...]] = ("spec.clusterIP", "spec.type")
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(kind)
+        #: addresses and ports given out whose service may not be in the cache yet -> its uid
+        self._promised_ips: dict[str, str] = {}
+        self._promised_ports: dict[int, str] = {}
+
+    def prepare_create(self, obj: Service, env: Environment) -> None:
+        obj.status = ServiceStatus()
+        self._allocate(obj, None, env)
+
+    def prepare_update(self, new: Service, old: Service, env: Environment) -> None:
+        new.status = old.status
+        if new.spec.type != "ExternalName" and old.spec.type != "ExternalName" and not new.spec.cluster_ip:
+            new.spec.cluster_ip, new.spec.cluster_ips = old.spec.cluster_ip, old.spec.cluster_ips
+        if new.spec.type != "ExternalName":
+            new.spec.ip_families = new.spec.ip_families or old.spec.ip_families
+            new.spec.ip_family_policy = new.spec.ip_family_policy or old.spec.ip_family_policy
+        self._keep_ports(new, old)
+        self._allocate(new, old, env)
+
+    def _keep_ports(self, new: Service, old: Service) -> None:
+        if not _wants_ports(new) or not _wants_ports(old):
+            return
+        held = {(port.protocol, port.port): port.node_port for port in old.spec.ports}
+        for port in new.spec.ports:
+            port.node_port = port.node_port or held.get((port.protocol, port.port), 0)
+
+    def _allocate(self, obj: Service, old: Service | None, env: Environment) -> None:
+        spec = obj.spec
+        if spec.type == "ExternalName":
+            return
+        services = env.peek_all(Service)
+        if spec.cluster_ip != "None":
+            self._allocate_ip(obj, old, services, env)
+        if spec.cluster_ip and not spec.cluster_ips:
+            spec.cluster_ips = [spec.cluster_ip]
+        spec.ip_families = spec.ip_families or [_family(spec.cluster_ip, env)]
+        spec.ip_family_policy = spec.ip_family_policy or "SingleStack"
+        if _wants_ports(obj):
+            self._allocate_ports(obj, old, services, env)
+
+    def _allocate_ip(
+        self, obj: Service, old: Service | None, services: list[Service], env: Environment
+    ) -> None:
+        spec = obj.spec
+        if old is not None and spec.cluster_ip == old.spec.cluster_ip and spec.cluster_ip:
+            return
+        known = {service.metadata.uid for service in services}
+        used = {ip: service.metadata.uid for service in services for ip in service.spec.cluster_ips}
+        self._promised_ips = {ip: uid for ip, uid in self._promised_ips.items() if uid not in known}
+        used = {**self._promised_ips, **used}
+        network = ipaddress.ip_network(env.service_cidr)
+        if spec.cluster_ip:
+            self._check_ip(obj, network, used)
+        else:
+            spec.cluster_ip = _free_ip(network, used, env)
+        self._promised_ips[spec.cluster_ip] = obj.metadata.uid
+
+    def _check_ip(
+        self, obj: Service, network: ipaddress.IPv4Network | ipaddress.IPv6Network, used: dict[str, str]
+    ) -> None:
+        wanted = obj.spec.cluster_ip
+        where = _SPEC.child("clusterIPs")
+        try:
+            address = ipaddress.ip_address(wanted)
+        except ValueError:
+            return  # validation says what is wrong with it
+        if address not in network:
+            detail = (
+                f"failed to allocate IP {wanted}: the provided IP ({wanted}) is not in the valid range. "
+                f"The range of valid IPs is {network}"
+            )
+            raise invalid("", "Service", obj.metadata.name, [invalid_field(where, [wanted], detail)])
+        if used.get(wanted, obj.metadata.uid) != obj.metadata.uid:
+            detail = f"failed to allocate IP {wanted}: provided IP is already allocated"
+            raise invalid("", "Service", obj.metadata.name, [invalid_field(where, [wanted], detail)])
+
+    def _allocate_ports(
+        self, obj: Service, old: Service | None, services: list[Service], env: Environment
+    ) -> None:
+        uid = obj.metadata.uid
+        known = {service.metadata.uid for service in services}
+        self._promised_ports = {port: who for port, who in self._promised_ports.items() if who not in known}
+        used = dict(self._promised_ports)
+        for service in services:
+            used.update(
+                {port.node_port: service.metadata.uid for port in service.spec.ports if port.node_port}
+            )
+        low, high = env.node_ports
+        for position, port in enumerate(obj.spec.ports):
+            where = _SPEC.child("ports").index(position).child("nodePort")
+            if not port.node_port:
+                port.node_port = _free_port(low, high, used, env)
+            elif not low <= port.node_port <= high:
+                detail = f"provided port is not in the valid range. The range of valid ports is {low}-{high}"
+                raise invalid(
+                    "", "Service", obj.metadata.name, [invalid_field(where, port.node_port, detail)]
+                )
+            elif used.get(port.node_port, uid) != uid:
+                detail = "provided port is already allocated"
+                raise invalid(
+                    "", "Service", obj.metadata.name, [invalid_field(where, port.node_port, detail)]
+                )
+            used[port.node_port] = uid
+            self._promised_ports[port.node_port] = uid
+
+
+def _wants_ports(service: Service) -> bool:
+    spec = service.spec
+    return spec.type == "NodePort" or (
+        spec.type == "LoadBalancer" and spec.allocate_load_balancer_node_ports is not False
+    )
+
+
+def _family(ip: str, env: Environment) -> str:
+    text = ip if ip not in ("", "None") else env.service_cidr.partition("/")[0]
+    return "IPv6" if ":" in text else "IPv4"
+
+
+def _free_ip(
+    network: ipaddress.IPv4Network | ipaddress.IPv6Network, used: dict[str, str], env: Environment
+) -> str:
+    size = min(network.num_addresses - 2, 1 << 20)
+    start = env.chance.randrange(size)
+    for step in range(size):
+        candidate = str(network[1 + (start + step) % size])
+        if candidate not in used:
+            return candidate
+    raise internal_error("failed to allocate a serviceIP: range is full")
+
+
+def _free_port(low: int, high: int, used: dict[int, str], env: Environment) -> int:
+    size = high - low + 1
+    start = env.chance.randrange(size)
+    for step in range(size):
+        candidate = low + (start + step) % size
+        if candidate not in used:
+            return candidate
+    raise internal_error("failed to allocate a nodePort: range is full")

@@ -1,0 +1,77 @@
+"""Kinds that differ from the ordinary only in a fact or two: no code, just the facts."""
+
+from __future__ import annotations
+
+from nodeward.apiserver.resources.strategy import Strategy
+
+
+def _facts(name: str, **facts: object) -> type[Strategy]:
+    return type(name, (Strategy,), facts)
+
+
+_RBAC = "rbac.authorization.k8s.io"
+_STORAGE = "storage.k8s.io"
+_DRA = "resource.k8s.io"
+_EVENT_FIELDS = (
+    "involvedObject.kind",
+    "involvedObject.namespace",
+    "involvedObject.name",
+    "involvedObject.uid",
+    "involvedObject.apiVersion",
+    "involvedObject.resourceVersion",
+    "involvedObject.fieldPath",
+    "reason",
+    "reportingComponent",
+    "source.component",
+    "type",
+)
+
+SIMPLE: dict[tuple[str, str], type[Strategy]] = {
+    ("", "endpoints"): _facts("Endpoints", creates_on_update=True),
+    ("", "events"): _facts("Events", creates_on_update=True, selectable=_EVENT_FIELDS),
+    ("events.k8s.io", "events"): _facts("EventsView", creates_on_update=True, selectable=_EVENT_FIELDS),
+    ("", "limitranges"): _facts("LimitRanges", creates_on_update=True),
+    ("", "persistentvolumes"): _facts("PersistentVolumes", answers_deleted=True),
+    ("", "persistentvolumeclaims"): _facts("PersistentVolumeClaims", answers_deleted=True),
+    ("", "resourcequotas"): _facts("ResourceQuotas", answers_deleted=True),
+    ("", "secrets"): _facts("Secrets", selectable=("type",)),
+    ("", "serviceaccounts"): _facts("ServiceAccounts", answers_deleted=True),
+    ("coordination.k8s.io", "leases"): _facts(
+        "Leases", creates_on_update=True, allows_unconditional_update=False
+    ),
+    ("node.k8s.io", "runtimeclasses"): _facts(
+        "RuntimeClasses", creates_on_update=True, allows_unconditional_update=False
+    ),
+    (_RBAC, "clusterroles"): _facts("ClusterRoles", creates_on_update=True),
+    (_RBAC, "clusterrolebindings"): _facts("ClusterRoleBindings", creates_on_update=True),
+    (_RBAC, "roles"): _facts("Roles", creates_on_update=True),
+    (_RBAC, "rolebindings"): _facts("RoleBindings", creates_on_update=True),
+    (_STORAGE, "csidrivers"): _facts("CSIDrivers", allows_unconditional_update=False, answers_deleted=True),
+    (_STORAGE, "csinodes"): _facts("CSINodes", allows_unconditional_update=False, answers_deleted=True),
+    (_STORAGE, "csistoragecapacities"): _facts("CSIStorageCapacities", allows_unconditional_update=False),
+    (_STORAGE, "storageclasses"): _facts("StorageClasses", answers_deleted=True),
+    (_STORAGE, "volumeattachments"): _facts(
+        "VolumeAttachments", allows_unconditional_update=False, answers_deleted=True
+    ),
+    (_STORAGE, "volumeattributesclasses"): _facts("VolumeAttributesClasses", answers_deleted=True),
+    (_DRA, "deviceclasses"): _facts("DeviceClasses", counts_generations=True, answers_deleted=True),
+    (_DRA, "devicetaintrules"): _facts("DeviceTaintRules", counts_generations=True),
+    (_DRA, "resourceclaims"): _facts("ResourceClaims", answers_deleted=True),
+    (_DRA, "resourceclaimtemplates"): _facts("ResourceClaimTemplates", answers_deleted=True),
+    (_DRA, "resourceslices"): _facts(
+        "ResourceSlices",
+        counts_generations=True,
+        answers_deleted=True,
+        selectable=("spec.nodeName", "spec.driver", "spec.pool.name"),
+    ),
+    ("policy", "poddisruptionbudgets"): _facts(
+        "PodDisruptionBudgets", counts_generations=True, allows_unconditional_update=False
+    ),
+    ("discovery.k8s.io", "endpointslices"): _facts("EndpointSlices", counts_generations=True),
+    ("scheduling.k8s.io", "priorityclasses"): _facts("PriorityClasses", counts_generations=True),
+    ("apps", "daemonsets"): _facts("DaemonSets", counts_generations=True),
+    ("apps", "deployments"): _facts("Deployments", counts_generations=True),
+    ("apps", "replicasets"): _facts("ReplicaSets", counts_generations=True, selectable=("status.replicas",)),
+    ("apps", "statefulsets"): _facts("StatefulSets", counts_generations=True),
+    ("batch", "cronjobs"): _facts("CronJobs", counts_generations=True),
+}

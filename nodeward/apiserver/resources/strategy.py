@@ -1,0 +1,115 @@
+"""How objects of one kind behave when they are written: what the server fills in, keeps, and refuses.
+
+`Strategy` is right for a kind without behaviour of its own; the others override what differs. Nothing here does I/O:
+a strategy is given the new object, the old one, and the `Environment`, and changes the new one in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, cast
+
+from nodeward.api.codec import encode
+from nodeward.api.defaults import DEFAULTS
+from nodeward.api.meta import KubeObject
+from nodeward.api.scheme import Kind
+from nodeward.api.validation import VALIDATORS
+from nodeward.apiserver.environment import Environment
+from nodeward.base.fielderror import FieldError
+
+#: Paths of what a write to the main resource, or to /status, does not touch.
+STATUS_PATHS = (("status",),)
+SPEC_PATHS = (("spec",), ("metadata",))
+
+
+class Strategy:
+    """The rules of one kind."""
+
+    #: PUT of an object that does not exist creates it
+    creates_on_update: ClassVar[bool] = False
+    #: PUT without a resourceVersion overwrites
+    allows_unconditional_update: ClassVar[bool] = True
+    #: the server counts changes of the spec in metadata.generation
+    counts_generations: ClassVar[bool] = False
+    #: DELETE answers with the object rather than with a Status
+    answers_deleted: ClassVar[bool] = False
+    #: fields a field selector may name beside metadata.name and metadata.namespace
+    selectable: ClassVar[tuple[str, ...]] = ()
+    #: the status a client creates an object with is kept
+    keeps_created_status: ClassVar[bool] = False
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.type = cast(type[KubeObject], kind.type)  # every stored kind is one
+        self._default = DEFAULTS.get(self.type)
+        self._validator = VALIDATORS.get(self.type)
+
+    # -- filling in
+
+    def default(self, obj: Any) -> None:
+        if self._default is not None:
+            self._default(obj)
+
+    def prepare_create(self, obj: Any, env: Environment) -> None:
+        """Before validation of a new object."""
+        if self.kind.has_status and not self.keeps_created_status:
+            obj.status = type(obj)().status
+        if self.counts_generations:
+            obj.metadata.generation = 1
+
+    def prepare_update(self, new: Any, old: Any, env: Environment) -> None:
+        """Before validation of a changed object."""
+        if self.kind.has_status:
+            new.status = old.status
+        if self.counts_generations:
+            self.count_generation(new, old)
+
+    def prepare_status(self, new: Any, old: Any, env: Environment) -> None:
+        """Before validation of a changed status."""
+        if hasattr(new, "spec"):
+            new.spec = old.spec
+
+    def count_generation(self, new: Any, old: Any) -> None:
+        """A change of what the user asked for is a new generation."""
+        new.metadata.generation = old.metadata.generation
+        if self.desired(new) != self.desired(old):
+            new.metadata.generation += 1
+
+    def desired(self, obj: Any) -> bytes:
+        """What counts as the user's wish, in a form that can be compared."""
+        return encode(obj.spec) if hasattr(obj, "spec") else encode(obj)
+
+    # -- refusing
+
+    def validate_create(self, obj: Any, env: Environment) -> list[FieldError]:
+        return self._validator.create(obj, env.context) if self._validator else []
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[FieldError]:
+        return self._validator.update(new, old, env.context) if self._validator else []
+
+    def validate_status(self, new: Any, old: Any, env: Environment) -> list[FieldError]:
+        if self._validator is None:
+            return []
+        rule = self._validator.status or self._validator.update
+        return rule(new, old, env.context)
+
+    def warnings(self, new: Any, old: Any | None, env: Environment) -> list[str]:
+        if self._validator is None or self._validator.warnings is None:
+            return []
+        return self._validator.warnings(new, old, env.context)
+
+    # -- deleting
+
+    def grace_seconds(self, obj: Any, requested: int | None) -> int | None:
+        """How long the object lives on after a delete, waiting for whoever runs it; None: it goes at once."""
+        return None
+
+    def orphans_by_default(self, obj: Any) -> bool:
+        """Whether a delete that does not say leaves the dependents alone."""
+        return False
+
+    def begin_delete(self, obj: Any, env: Environment) -> None:
+        """A delete was accepted and the object stays for now."""
+
+    def holds(self, obj: KubeObject) -> bool:
+        """Whether something other than metadata.finalizers keeps a deleted object there."""
+        return False

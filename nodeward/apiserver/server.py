@@ -1,0 +1,189 @@
+"""One API server, put together and run: store, caches, security, admission, application, sockets.
+
+`ApiServer` is built from values only (a store, a clock, gates, keys); who reads flags and files is the command line.
+In rehearsals and tests it runs without sockets: `transport()` is then the way in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodeward.api.scheme import SCHEME, Scheme
+from nodeward.apiserver.admission.plugins import build
+from nodeward.apiserver.aggregation import Aggregation
+from nodeward.apiserver.api import Api
+from nodeward.apiserver.app import App
+from nodeward.apiserver.auth.user import User
+from nodeward.apiserver.bootstrap import bootstrap, missing
+from nodeward.apiserver.documents import Documents
+from nodeward.apiserver.environment import Environment
+from nodeward.apiserver.http import HttpConnection
+from nodeward.apiserver.hub import Hub
+from nodeward.apiserver.loopback import LOOPBACK_USER, LoopbackTransport
+from nodeward.apiserver.metrics import Metrics
+from nodeward.apiserver.rbac_guard import RbacGuard
+from nodeward.apiserver.security import Security, TokenSettings
+from nodeward.features import Gates
+from nodeward.machinery.client import Client
+from nodeward.machinery.clock import Chance, Clock
+from nodeward.store.interface import Store, StoreUnavailable
+
+LOG = logging.getLogger(__name__)
+
+#: The largest request body, as kube-apiserver's.
+MAX_BODY = 3 * 1024 * 1024
+#: History older than this is forgotten, as kube-apiserver has etcd do.
+COMPACT_SECONDS = 300.0
+SHUTDOWN_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What one API server is to be."""
+
+    kubernetes_version: str = "1.37"
+    gates: Gates = field(default_factory=lambda: Gates.of("1.37"))
+    scheme: Scheme = SCHEME
+    tokens: TokenSettings | None = None
+    static_tokens: Mapping[str, User] = field(default_factory=dict)
+    enable_admission: tuple[str, ...] = ()
+    disable_admission: tuple[str, ...] = ()
+    service_cidr: str = "10.96.0.0/16"
+    #: where clients reach the server, for discovery and the kubernetes service
+    address: str = "127.0.0.1:6443"
+    max_body: int = MAX_BODY
+
+
+class ApiServer:
+    """Start it, use it, stop it."""
+
+    def __init__(self, store: Store, clock: Clock, chance: Chance, settings: Settings) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self.hub = Hub(store, settings.scheme, clock)
+        self.env = Environment(
+            self.hub, settings.scheme, clock, chance, settings.gates, service_cidr=settings.service_cidr
+        )
+        self.metrics = Metrics()
+        self.metrics.set_gates(
+            list(settings.gates), settings.kubernetes_version, _one_before(settings.kubernetes_version)
+        )
+        self._security = Security(self.env, settings.tokens, settings.static_tokens)
+        chain = build(self.env, list(settings.enable_admission), list(settings.disable_admission))
+        api = Api(self.env, chain.then(RbacGuard(self.env, self._security)))
+        api.issuer = self._security.issuer
+        self._documents = Documents(
+            self.env,
+            self.metrics,
+            kubernetes_version=settings.kubernetes_version,
+            address=settings.address,
+            checks=[
+                ("ping", lambda: True),
+                ("log", lambda: True),
+                ("etcd", lambda: self.hub.is_healthy),
+                ("informer-sync", lambda: self.hub.revision > 0),
+                ("poststarthook/start-system-namespaces-controller", lambda: not any(missing(self.env))),
+                ("poststarthook/rbac/bootstrap-roles", lambda: self._is_bootstrapped),
+            ],
+            tokens=settings.tokens,
+            measure=self._measure,
+        )
+        self.app = App(api, self._security, self._documents, self.metrics)
+        self._is_bootstrapped = False
+        self._connections: dict[HttpConnection, None] = {}
+        self._listeners: list[asyncio.Server] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # -- life
+
+    async def start(self) -> None:
+        """Open the store, load the caches, make what every cluster has."""
+        await self._store.open()
+        await self.hub.start()
+        self._security.start()
+        client = self.client("kube-apiserver")
+        port = int(self._settings.address.rpartition(":")[2])
+        await bootstrap(self.env, client, port=port)
+        aggregation = Aggregation(self.env, self.client("clusterrole-aggregation-controller"))
+        await aggregation.settle()
+        self._is_bootstrapped = True
+        self._tasks = [
+            asyncio.create_task(self._compact(), name="compaction"),
+            asyncio.create_task(aggregation.run(), name="aggregation"),
+        ]
+
+    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
+        """Answer on a socket; gives the port, which may have been 0."""
+        loop = asyncio.get_running_loop()
+        listener = await loop.create_server(self._connection, host, port, ssl=tls, backlog=1024)
+        self._listeners.append(listener)
+        return int(listener.sockets[0].getsockname()[1])
+
+    def _connection(self) -> HttpConnection:
+        return HttpConnection(
+            self.app.handle, self._clock, self._connections, max_body=self._settings.max_body
+        )
+
+    async def stop(self) -> None:
+        """Stop accepting, finish what is under way, close the store. Nothing acknowledged is lost."""
+        self._documents.is_shutting_down = True
+        for listener in self._listeners:
+            listener.close()
+        for connection in list(self._connections):
+            connection.shutdown()
+        try:
+            async with self._clock.timeout(SHUTDOWN_SECONDS):
+                while self._connections:
+                    await self._clock.sleep(0.01)
+        except TimeoutError:
+            for connection in list(self._connections):
+                connection.abort()
+        for listener in self._listeners:
+            await listener.wait_closed()
+        self._listeners.clear()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.hub.stop()
+        await self._store.close()
+
+    # -- ways in
+
+    def transport(self, user: User = LOOPBACK_USER) -> LoopbackTransport:
+        """A way in without a wire, as `user`."""
+        return LoopbackTransport(self.app, user)
+
+    def client(self, component: str, user: User = LOOPBACK_USER) -> Client:
+        return Client(self.transport(user), clock=self._clock, component=component)
+
+    # -- upkeep
+
+    async def _compact(self) -> None:
+        """Forget what is older than an interval, again and again."""
+        previous = self.hub.revision
+        while True:
+            await self._clock.sleep(COMPACT_SECONDS)
+            try:
+                await self._store.compact(previous)
+            except StoreUnavailable as error:
+                LOG.warning("compaction has to wait: %s", error)
+                continue
+            previous = self.hub.revision
+
+    async def _measure(self) -> None:
+        counts = {
+            (kind.group, kind.resource): len(self.hub.cache(kind).objects)
+            for kind in self._settings.scheme.kinds
+            if kind.is_stored and not kind.stored_as
+        }
+        self.metrics.set_objects(counts, await self._store.size())
+
+
+def _one_before(version: str) -> str:
+    major, _, minor = version.partition(".")
+    return f"{major}.{int(minor.partition('.')[0]) - 1}"

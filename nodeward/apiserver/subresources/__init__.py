@@ -1,0 +1,61 @@
+"""What lies below an object. Most are the object itself, written in part (`MODES`); the others have a file each."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from nodeward.api.errors import method_not_supported
+from nodeward.api.scheme import Kind
+from nodeward.apiserver.answer import Answer
+from nodeward.apiserver.api import Api
+from nodeward.apiserver.request import Call
+from nodeward.apiserver.resources.strategy import SPEC_PATHS, STATUS_PATHS, Strategy
+from nodeward.apiserver.subresources.binding import bind
+from nodeward.apiserver.subresources.eviction import evict
+from nodeward.apiserver.subresources.scale import change_scale, get_scale
+from nodeward.apiserver.subresources.token import issue_token
+from nodeward.apiserver.verbs.get import get
+from nodeward.apiserver.verbs.patch import patch
+from nodeward.apiserver.verbs.update import update
+from nodeward.apiserver.writing import Mode
+
+Handler = Callable[[Api, Call, Kind], Awaitable[Answer]]
+
+#: (subresource, verb) -> what serves it, for those that are not the object itself
+HANDLERS: dict[tuple[str, str], Handler] = {
+    ("binding", "create"): bind,
+    ("eviction", "create"): evict,
+    ("scale", "get"): get_scale,
+    ("scale", "update"): change_scale,
+    ("scale", "patch"): change_scale,
+    ("token", "create"): issue_token,
+}
+
+
+def mode_of(strategy: Strategy, subresource: str) -> Mode:
+    """How a subresource (or, with none, the object) is written."""
+    if not subresource:
+        reset = STATUS_PATHS if strategy.kind.has_status else ()
+        return Mode("", strategy.prepare_update, strategy.validate_update, reset)
+    if subresource == "status":
+        return Mode("status", strategy.prepare_status, strategy.validate_status, SPEC_PATHS)
+    # resize, ephemeralcontainers, finalize: the strategy has a method of the same name
+    word = "ephemeral" if subresource == "ephemeralcontainers" else subresource
+    return Mode(
+        subresource, getattr(strategy, f"prepare_{word}"), getattr(strategy, f"validate_{word}"), STATUS_PATHS
+    )
+
+
+async def serve_subresource(api: Api, call: Call, kind: Kind) -> Answer:
+    """Dispatch a request for a subresource `kind` has."""
+    handler = HANDLERS.get((call.subresource, call.verb))
+    if handler is not None:
+        return await handler(api, call, kind)
+    if call.verb == "get":
+        return await get(api, call, kind)
+    strategy = api.strategy(api.stored_kind(kind))
+    if call.verb == "update":
+        return await update(api, call, kind, mode_of(strategy, call.subresource))
+    if call.verb == "patch":
+        return await patch(api, call, kind, mode_of(strategy, call.subresource))
+    raise method_not_supported(kind.group, f"{kind.resource}/{call.subresource}", call.verb)

@@ -1,0 +1,164 @@
+"""pods/eviction: a delete that asks the pod's disruption budget first."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from nodeward.api.codec import decoder
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_status import PodCondition
+from nodeward.api.errors import (
+    ApiError,
+    bad_request,
+    forbidden,
+    internal_error,
+    not_found,
+    timeout,
+    too_many_requests,
+)
+from nodeward.api.meta import DeleteOptions, StatusCause, StatusDetails
+from nodeward.api.policy_v1 import Eviction, PodDisruptionBudget
+from nodeward.api.scheme import Kind
+from nodeward.apiserver.answer import Answer, success
+from nodeward.apiserver.api import Api
+from nodeward.apiserver.reading_body import check_options, read_object
+from nodeward.apiserver.request import Call
+from nodeward.apiserver.subresources.binding import set_condition
+from nodeward.apiserver.verbs.delete import delete_one
+from nodeward.apiserver.writing import UPDATE_ATTEMPTS
+from nodeward.rules.selectors import from_label_selector
+
+_ENDED = ("Succeeded", "Failed")
+_TOO_MANY = "Cannot evict pod as it would violate the pod's disruption budget."
+MAX_DISRUPTED = 2000
+
+
+async def evict(api: Api, call: Call, kind: Kind) -> Answer:
+    """Delete the pod if its budget allows."""
+    check_options(call, "CreateOptions")
+    eviction = cast(Eviction, read_object(call, kind, Eviction))
+    if eviction.metadata.name and eviction.metadata.name != call.name:
+        raise bad_request("name in URL does not match name in Eviction object")
+    options = eviction.delete_options or DeleteOptions()
+    is_dry_run = call.is_dry_run or "All" in options.dry_run
+    if is_dry_run:
+        options.dry_run = ["All"]
+    await api.env.hub.fresh()
+    pod = _pod(api, kind, call)
+    if not _is_exempt(pod):
+        budget = _budget_of(api, pod)
+        if budget is not None and not _ignores_unready(pod, budget):
+            await _spend(api, call, budget, pod, is_dry_run=is_dry_run)
+    if not is_dry_run:
+        await _mark(api, kind, call)
+    await delete_one(api, call, kind, call.namespace, call.name, options)
+    return success(201)
+
+
+def _pod(api: Api, kind: Kind, call: Call) -> Pod:
+    item = api.env.hub.cache(kind).objects.get(f"{call.namespace}/{call.name}")
+    if item is None:
+        raise not_found("", "pods", call.name)
+    return decoder(Pod).decode(item.data)
+
+
+def _is_exempt(pod: Pod) -> bool:
+    """A pod that has ended, has not begun, or is going already disturbs nobody by going."""
+    return pod.status.phase in (*_ENDED, "Pending") or pod.metadata.deletion_timestamp is not None
+
+
+def _budget_of(api: Api, pod: Pod) -> PodDisruptionBudget | None:
+    found: list[PodDisruptionBudget] = []
+    for budget in api.env.peek_all(PodDisruptionBudget, pod.metadata.namespace):
+        selector = from_label_selector(budget.spec.selector)
+        if selector is not None and selector.matches(pod.metadata.labels):
+            found.append(budget)
+    if len(found) > 1:
+        raise internal_error(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        )
+    return found[0] if found else None
+
+
+def _is_ready(pod: Pod) -> bool:
+    return any(
+        condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions
+    )
+
+
+def _ignores_unready(pod: Pod, budget: PodDisruptionBudget) -> bool:
+    """A pod that is not ready may go when enough others are, or when the budget says it always may."""
+    if _is_ready(pod):
+        return False
+    if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
+        return True
+    return budget.status.current_healthy >= budget.status.desired_healthy > 0
+
+
+def _refusal(budget: PodDisruptionBudget) -> ApiError | None:
+    status, name = budget.status, budget.metadata.name
+    if status.observed_generation < budget.metadata.generation:
+        error = too_many_requests(_TOO_MANY, 10)
+        return _because(error, f"The disruption budget {name} is still being processed by the server.")
+    if status.disruptions_allowed < 0:
+        error = forbidden("policy", "poddisruptionbudget", name, "pdb disruptions allowed is negative")
+        why = "pdb disruptions allowed is negative"
+        text = f"The disruption budget {name} does not allow evicting pods currently: {why}"
+        return _because(error, text)
+    if len(status.disrupted_pods) > MAX_DISRUPTED:
+        why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        return forbidden("policy", "poddisruptionbudget", name, why)
+    if status.disruptions_allowed == 0:
+        text = (
+            f"The disruption budget {name} needs {status.desired_healthy} healthy pods "
+            f"and has {status.current_healthy} currently"
+        )
+        return _because(too_many_requests(_TOO_MANY), text)
+    return None
+
+
+def _because(error: ApiError, text: str) -> ApiError:
+    error.status.details = error.status.details or StatusDetails()
+    error.status.details.causes.append(StatusCause(reason="DisruptionBudget", message=text))
+    return error
+
+
+async def _spend(api: Api, call: Call, budget: PodDisruptionBudget, pod: Pod, *, is_dry_run: bool) -> None:
+    """Take one disruption off the budget before the pod goes, so that two evictions never share one."""
+    kind = api.env.kind(PodDisruptionBudget)
+    key = f"{budget.metadata.namespace}/{budget.metadata.name}"
+    for _ in range(UPDATE_ATTEMPTS):
+        item = api.env.hub.cache(kind).objects.get(key)
+        if item is None:
+            return
+        current = decoder(PodDisruptionBudget).decode(item.data)
+        refusal = _refusal(current)
+        if refusal is not None:
+            raise refusal
+        if is_dry_run:
+            return
+        current.status.disruptions_allowed -= 1
+        current.status.disrupted_pods[pod.metadata.name] = api.env.now()
+        if await api.writer.replace_marked(kind, current, item) is not None:
+            return
+    raise timeout(f'couldn\'t update PodDisruptionBudget "{budget.metadata.name}" due to conflicts', 10)
+
+
+async def _mark(api: Api, kind: Kind, call: Call) -> None:
+    """Say in the pod's conditions why it goes, for whoever replaces it."""
+    for _ in range(UPDATE_ATTEMPTS):
+        item = api.env.hub.cache(kind).objects.get(f"{call.namespace}/{call.name}")
+        if item is None:
+            raise not_found("", "pods", call.name)
+        pod = decoder(Pod).decode(item.data)
+        if pod.metadata.deletion_timestamp is not None or pod.status.phase in _ENDED:
+            return
+        condition = PodCondition(
+            type="DisruptionTarget",
+            status="True",
+            reason="EvictionByEvictionAPI",
+            message="Eviction API: evicting",
+        )
+        set_condition(pod, condition, api.env.now())
+        if await api.writer.replace_marked(kind, pod, item) is not None:
+            return

@@ -1,0 +1,100 @@
+"""The scale subresource: the number of replicas of a workload, in one form for all of them."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from nodeward.api.autoscaling_v1 import Scale, ScaleSpec, ScaleStatus
+from nodeward.api.codec import decoder, encode, parse_tree
+from nodeward.api.core_v1.pod import ReplicationController
+from nodeward.api.errors import MODIFIED, conflict, invalid, not_found
+from nodeward.api.meta import ObjectMeta
+from nodeward.api.scheme import SCALE, Kind
+from nodeward.apiserver.answer import Answer
+from nodeward.apiserver.api import Api
+from nodeward.apiserver.cache import Item
+from nodeward.apiserver.reading_body import check_options, read_object
+from nodeward.apiserver.request import Call
+from nodeward.apiserver.resources.strategy import STATUS_PATHS
+from nodeward.apiserver.verbs.patch import apply_patch, object_from, patch_type
+from nodeward.apiserver.writing import Mode
+from nodeward.base.fielderror import invalid as invalid_field
+from nodeward.base.fieldpath import ROOT
+from nodeward.rules.selectors import Labels, Requirement, from_label_selector
+
+_SCALE_KIND = Kind("autoscaling", "v1", "Scale", Scale, "scale", subresources=(SCALE,))
+
+
+async def get_scale(api: Api, call: Call, kind: Kind) -> Answer:
+    """How many there are, and should be."""
+    await api.env.hub.fresh()
+    item = api.env.hub.cache(kind).objects.get(f"{call.namespace}/{call.name}")
+    if item is None:
+        raise not_found(kind.group, kind.resource, call.name)
+    return _answer(scale_of(decoder(api.strategy(kind).type).decode(item.data)))
+
+
+async def change_scale(api: Api, call: Call, kind: Kind) -> Answer:
+    """PUT or PATCH of the number of replicas."""
+    is_patch = call.verb == "patch"
+    check_options(call, "PatchOptions" if is_patch else "UpdateOptions")
+    strategy = api.strategy(kind)
+
+    def make(item: Item, old: Any) -> Any:
+        current = scale_of(old)
+        if is_patch:
+            tree = apply_patch(
+                parse_tree(encode(current)), parse_tree(call.request.body), patch_type(call), _SCALE_KIND
+            )
+            scale = cast(Scale, object_from(call, _SCALE_KIND, tree))
+            if scale.metadata.resource_version == current.metadata.resource_version:
+                scale.metadata.resource_version = ""
+        else:
+            scale = cast(Scale, read_object(call, _SCALE_KIND, Scale))
+        _check(call, kind, scale, old)
+        new = decoder(strategy.type).decode(item.data)
+        new.metadata.resource_version = scale.metadata.resource_version
+        cast(Any, new).spec.replicas = scale.spec.replicas
+        return new
+
+    mode = Mode("scale", strategy.prepare_update, strategy.validate_update, STATUS_PATHS)
+    written = await api.writer.update(call, strategy, mode, make)
+    return _answer(scale_of(decoder(strategy.type).decode(written.item.data)))
+
+
+def _check(call: Call, kind: Kind, scale: Scale, old: Any) -> None:
+    if scale.metadata.uid and scale.metadata.uid != old.metadata.uid:
+        raise conflict(kind.group, kind.resource, call.name, MODIFIED)
+    if scale.spec.replicas < 0:
+        where = ROOT.child("spec", "replicas")
+        fault = invalid_field(where, scale.spec.replicas, "must be greater than or equal to 0")
+        raise invalid("autoscaling", "Scale", call.name, [fault])
+
+
+def scale_of(workload: Any) -> Scale:
+    """The scale of a workload that has one."""
+    meta, spec = workload.metadata, workload.spec
+    return Scale(
+        kind="Scale",
+        api_version="autoscaling/v1",
+        metadata=ObjectMeta(
+            name=meta.name,
+            namespace=meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            creation_timestamp=meta.creation_timestamp,
+        ),
+        spec=ScaleSpec(replicas=spec.replicas or 0),
+        status=ScaleStatus(replicas=workload.status.replicas, selector=str(_selector(workload))),
+    )
+
+
+def _selector(workload: Any) -> Labels:
+    if isinstance(workload, ReplicationController):
+        pairs = sorted(workload.spec.selector.items())
+        return Labels(tuple(Requirement(key, "=", (value,)) for key, value in pairs))
+    return from_label_selector(workload.spec.selector) or Labels()
+
+
+def _answer(scale: Scale) -> Answer:
+    return Answer(200, encode(scale))

@@ -1,0 +1,235 @@
+"""DELETE of one object or of many: preconditions, grace, finalizers, propagation.
+
+An object that something still holds (a grace period, a finalizer) is marked and stays until the last holder lets go;
+all others are gone when the answer is sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from nodeward.api.codec import decoder, encode, read
+from nodeward.api.errors import bad_request, conflict, invalid, not_found, timeout
+from nodeward.api.meta import DeleteOptions, StatusDetails
+from nodeward.api.scheme import Kind
+from nodeward.apiserver.admission.plugin import Write
+from nodeward.apiserver.answer import Answer, success
+from nodeward.apiserver.api import Api
+from nodeward.apiserver.cache import Item
+from nodeward.apiserver.negotiation import accepted, json_body
+from nodeward.apiserver.presenting import ListHead, present_list, present_one
+from nodeward.apiserver.request import Call
+from nodeward.apiserver.resources.strategy import Strategy
+from nodeward.apiserver.selection import selection_of
+from nodeward.apiserver.writing import UPDATE_ATTEMPTS
+from nodeward.base.fielderror import FieldError, not_supported
+from nodeward.base.fielderror import invalid as invalid_field
+from nodeward.base.fieldpath import FieldPath
+from nodeward.base.timestamp import parse_rfc3339, rfc3339
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+_SECOND = 10**9
+
+
+async def delete(api: Api, call: Call, kind: Kind) -> Answer:
+    """One object goes, or is marked to go."""
+    wanted = accepted(call.request.headers.get("accept", ""))
+    options = read_options(call)
+    stored = api.stored_kind(kind)
+    item, obj, is_gone = await delete_one(api, call, stored, call.namespace, call.name, options)
+    strategy = api.strategy(stored)
+    if is_gone and not strategy.answers_deleted:
+        meta = obj.metadata
+        return success(200, StatusDetails(name=meta.name, group=kind.group, kind=kind.resource, uid=meta.uid))
+    return present_one(api, call, kind, item, wanted)
+
+
+async def delete_collection(api: Api, call: Call, kind: Kind) -> Answer:
+    """Every selected object goes, one after the other; what is gone already does not matter."""
+    wanted = accepted(call.request.headers.get("accept", ""))
+    options = read_options(call)
+    selection = selection_of(api, call, kind)
+    await api.env.hub.fresh()
+    cache = api.env.hub.cache(kind)
+    prefix = f"{call.namespace}/" if kind.is_namespaced and call.namespace else ""
+    keys = [
+        key for key in cache.keys(prefix) if selection.is_everything or selection.takes(cache.objects[key])
+    ]
+    deleted: list[Item] = []
+    for key in keys:
+        namespace, _, name = key.rpartition("/")
+        if key not in cache.objects:
+            continue
+        own = msgspec.structs.replace(options)
+        item, _, _ = await delete_one(api, call, api.stored_kind(kind), namespace, name, own)
+        deleted.append(item)
+    return present_list(api, call, kind, deleted, ListHead(api.env.hub.revision), wanted)
+
+
+def read_options(call: Call) -> DeleteOptions:
+    """Options from the body or, without one, from the query."""
+    options = DeleteOptions()
+    if call.request.body:
+        body = json_body(call.request.headers.get("content-type", ""), call.request.body)
+        try:
+            options = read(body, DeleteOptions)
+        except msgspec.DecodeError as error:
+            raise bad_request(f"cannot read DeleteOptions: {error}") from None
+        if options.kind not in ("", "DeleteOptions"):
+            raise bad_request(f"decoded object cannot be converted to DeleteOptions: it is a {options.kind}")
+    else:
+        options.grace_period_seconds = call.query.number("gracePeriodSeconds")
+        options.propagation_policy = call.query.get("propagationPolicy") or None
+        if call.query.has("orphanDependents"):
+            options.orphan_dependents = call.query.flag("orphanDependents")
+        options.dry_run = list(call.query.all("dryRun"))
+    faults = _faults(options)
+    if faults:
+        raise invalid("", "DeleteOptions", "", faults)
+    return options
+
+
+def _faults(options: DeleteOptions) -> list[FieldError]:
+    faults: list[FieldError] = []
+    policy = options.propagation_policy
+    where = FieldPath("propagationPolicy")
+    if policy is not None and options.orphan_dependents is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        faults.append(invalid_field(where, policy, detail))
+    if policy is not None and policy not in ("Foreground", "Background", "Orphan"):
+        faults.append(not_supported(where, policy, ("Foreground", "Background", "Orphan", "nil")))
+    if any(value != "All" for value in options.dry_run):
+        faults.append(not_supported(FieldPath("dryRun"), options.dry_run, ("All",)))
+    return faults
+
+
+async def delete_one(
+    api: Api, call: Call, kind: Kind, namespace: str, name: str, options: DeleteOptions
+) -> tuple[Item, Any, bool]:
+    """Mark or remove; gives what is left (or was there last), and whether it is gone."""
+    hub, strategy = api.env.hub, api.strategy(kind)
+    await hub.fresh()
+    inner = f"{namespace}/{name}" if kind.is_namespaced else name
+    is_dry_run = "All" in options.dry_run or call.is_dry_run
+    for _ in range(UPDATE_ATTEMPTS):
+        item = hub.cache(kind).objects.get(inner)
+        if item is None:
+            raise not_found(kind.group, kind.resource, name)
+        obj = decoder(strategy.type).decode(item.data)
+        _check_preconditions(kind, obj, options)
+        write = Write("DELETE", kind, namespace, name, "", call.user, None, obj, is_dry_run=is_dry_run)
+        api.chain.validate(write)
+        before = encode(obj)
+        stays = _mark(api, strategy, obj, options)
+        if is_dry_run:
+            return Item(item.revision, _bare(obj)), obj, not stays
+        if not stays:
+            revision = await api.writer.remove(kind, obj, item)
+            if revision is not None:
+                return Item(revision, _bare(obj)), obj, True
+        elif encode(obj) == before:
+            return item, obj, False
+        else:
+            written = await api.writer.replace_marked(kind, obj, item)
+            if written is not None:
+                return written.item, obj, False
+    raise timeout("the object changes faster than it can be deleted", 1)
+
+
+def _bare(obj: Any) -> bytes:
+    """The object as a list would carry it."""
+    obj.kind = obj.api_version = ""
+    return encode(obj)
+
+
+def _check_preconditions(kind: Kind, obj: Any, options: DeleteOptions) -> None:
+    wanted = options.preconditions
+    if wanted is None:
+        return
+    meta = obj.metadata
+    if wanted.uid is not None and wanted.uid != meta.uid:
+        why = f"Precondition failed: UID in precondition: {wanted.uid}, UID in object meta: {meta.uid}"
+        raise conflict(kind.group, kind.resource, meta.name, why)
+    if wanted.resource_version is not None and wanted.resource_version != meta.resource_version:
+        why = (
+            f"Precondition failed: ResourceVersion in precondition: {wanted.resource_version}, "
+            f"ResourceVersion in object meta: {meta.resource_version}"
+        )
+        raise conflict(kind.group, kind.resource, meta.name, why)
+
+
+def _mark(api: Api, strategy: Strategy, obj: Any, options: DeleteOptions) -> bool:
+    """Write into the object that it is to go; gives whether it stays for now."""
+    meta, env = obj.metadata, api.env
+    meta.finalizers = _finalizers(strategy, obj, options)
+    requested = options.grace_period_seconds
+    if requested is not None and requested < 0:
+        requested = 1
+    grace = _grace(strategy, obj, requested, env.clock.now_ns())
+    if grace is None and not meta.finalizers and not strategy.holds(obj):
+        return False
+    if grace is None or grace == 0:
+        if not meta.finalizers and not strategy.holds(obj):
+            return False
+        if meta.deletion_timestamp is None:
+            _next_generation(meta)
+            meta.deletion_timestamp = env.now()
+        elif parse_rfc3339(meta.deletion_timestamp) > env.clock.now_ns():
+            meta.deletion_timestamp = env.now()
+        meta.deletion_grace_period_seconds = 0
+    strategy.begin_delete(obj, env)
+    return True
+
+
+def _grace(strategy: Strategy, obj: Any, requested: int | None, now_ns: int) -> int | None:
+    """The grace the object has left to it, written into its metadata; None: the kind knows no grace."""
+    meta = obj.metadata
+    current = meta.deletion_grace_period_seconds
+    if meta.deletion_timestamp is not None:
+        if not current:
+            return 0 if current == 0 else None
+        if strategy.grace_seconds(obj, requested) is None:
+            return None
+        if requested is None or requested >= current:
+            return int(current)
+        # A shorter grace moves the deadline, but never into the past.
+        deadline = parse_rfc3339(meta.deletion_timestamp) + (requested - current) * _SECOND
+        if deadline < now_ns:
+            deadline, requested = now_ns, 1 if requested else 0
+        meta.deletion_timestamp = rfc3339(deadline)
+        meta.deletion_grace_period_seconds = requested
+        return requested
+    grace = strategy.grace_seconds(obj, requested)
+    if grace:
+        _next_generation(meta)
+        meta.deletion_timestamp = rfc3339(now_ns + grace * _SECOND)
+        meta.deletion_grace_period_seconds = grace
+    return grace
+
+
+def _next_generation(meta: Any) -> None:
+    if meta.generation:
+        meta.generation += 1
+
+
+def _finalizers(strategy: Strategy, obj: Any, options: DeleteOptions) -> list[str]:
+    """The finalizers after the propagation policy has had its say."""
+    current: list[str] = obj.metadata.finalizers
+    others = [name for name in current if name not in (ORPHAN, FOREGROUND)]
+    match options.propagation_policy, options.orphan_dependents:
+        case "Orphan", _:
+            return [*others, ORPHAN]
+        case "Foreground", _:
+            return [*others, FOREGROUND]
+        case "Background", _:
+            return others
+        case None, True:
+            return [*others, ORPHAN]
+        case None, False:
+            return others
+    if current != others:
+        return current
+    return [*others, ORPHAN] if strategy.orphans_by_default(obj) else others

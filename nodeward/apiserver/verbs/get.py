@@ -1,0 +1,33 @@
+"""GET of one object."""
+
+from __future__ import annotations
+
+from nodeward.api.codec import stand_alone
+from nodeward.api.errors import bad_request, not_found
+from nodeward.api.scheme import Kind
+from nodeward.apiserver.answer import Answer
+from nodeward.apiserver.api import Api
+from nodeward.apiserver.negotiation import Form, accepted
+from nodeward.apiserver.presenting import present_one
+from nodeward.apiserver.request import Call
+
+
+async def get(api: Api, call: Call, kind: Kind) -> Answer:
+    """The object as it is now."""
+    wanted = accepted(call.request.headers.get("accept", ""))
+    revision = call.query.get("resourceVersion")
+    if revision and revision != "0":
+        if not revision.isdigit():
+            raise bad_request(
+                f'Invalid value: "{revision}": strconv.ParseUint: parsing "{revision}": invalid syntax'
+            )
+        await api.env.hub.at_least(int(revision))
+    elif not revision:
+        await api.env.hub.fresh()
+    inner = f"{call.namespace}/{call.name}" if kind.is_namespaced else call.name
+    item = api.env.hub.cache(kind).objects.get(inner)
+    if item is None:
+        raise not_found(kind.group, kind.resource, call.name)
+    if wanted.form is Form.OBJECT and not kind.stored_as:
+        return Answer(200, stand_alone(kind, item.data))
+    return present_one(api, call, kind, item, wanted)

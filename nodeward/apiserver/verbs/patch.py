@@ -1,0 +1,174 @@
+"""PATCH in its four forms: JSON patch, merge patch, strategic merge patch, and server-side apply."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from nodeward.api.codec import check_kind, encode, parse_tree, read, stand_alone, without_nulls
+from nodeward.api.errors import bad_request, invalid, unsupported_media_type
+from nodeward.api.events_v1 import Event as NewEvent
+from nodeward.api.meta import KubeObject
+from nodeward.api.patch.json_patch import apply_json_patch
+from nodeward.api.patch.merge_patch import apply_merge_patch
+from nodeward.api.patch.strategic import apply_strategic_merge_patch
+from nodeward.api.schema import schema_of
+from nodeward.api.scheme import Kind
+from nodeward.apiserver.answer import Answer
+from nodeward.apiserver.api import Api
+from nodeward.apiserver.cache import Item
+from nodeward.apiserver.negotiation import accepted, yaml_to_json
+from nodeward.apiserver.presenting import present_one, view
+from nodeward.apiserver.reading_body import check_options, field_validation, report_stray
+from nodeward.apiserver.request import Call
+from nodeward.apiserver.resources.event_view import view_to_core
+from nodeward.apiserver.writing import Mode
+from nodeward.base.fielderror import forbidden, required
+from nodeward.base.fieldpath import FieldPath
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+APPLY_CBOR = "application/apply-patch+cbor"
+PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+
+
+def patch_type(call: Call) -> str:
+    media = call.request.headers.get("content-type", "").partition(";")[0].strip()
+    if media not in PATCHES:
+        raise unsupported_media_type("415: Unsupported Media Type")
+    return media
+
+
+async def patch(api: Api, call: Call, kind: Kind, mode: Mode) -> Answer:
+    """The object changed as the patch says."""
+    wanted = accepted(call.request.headers.get("accept", ""))
+    media = patch_type(call)
+    check_options(call, "PatchOptions")
+    if media == APPLY_PATCH:
+        written = await _apply(api, call, kind, mode)
+    else:
+        if call.query.has("force"):
+            fault = forbidden(FieldPath("force"), "may not be specified for non-apply patch")
+            raise invalid("meta.k8s.io", "PatchOptions", "", [fault])
+        written = await _change(api, call, kind, mode, media)
+    status = 201 if written.is_created else 200
+    return present_one(api, call, kind, written.item, wanted, status=status)
+
+
+async def _change(api: Api, call: Call, kind: Kind, mode: Mode, media: str) -> Any:
+    sent = _parse(call.request.body)
+    stored = api.stored_kind(kind)
+    strategy = api.strategy(stored)
+
+    def make(item: Item, old: Any) -> KubeObject:
+        tree = parse_tree(stand_alone(kind, view(kind, item)))
+        patched = apply_patch(tree, sent, media, kind)
+        obj = object_from(call, kind, patched)
+        if obj.metadata.resource_version == str(item.revision):
+            # The patch did not insist on a version: it may be computed again on a newer one.
+            obj.metadata.resource_version = ""
+        if isinstance(obj, NewEvent):
+            obj = view_to_core(obj)
+        strategy.default(obj)
+        return obj
+
+    return await api.writer.update(call, strategy, mode, make)
+
+
+def apply_patch(tree: Any, sent: Any, media: str, kind: Kind) -> Any:
+    """The tree changed by a patch of one of the three plain forms."""
+    if media == JSON_PATCH:
+        return apply_json_patch(tree, sent)
+    if not isinstance(sent, dict):
+        raise bad_request("a patch must be a JSON object")
+    if media == MERGE_PATCH:
+        return apply_merge_patch(tree, sent)
+    return apply_strategic_merge_patch(tree, sent, schema_of(kind.type))
+
+
+def _parse(body: bytes) -> Any:
+    try:
+        return parse_tree(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise bad_request(f"error decoding patch: {error}") from None
+
+
+def object_from(call: Call, kind: Kind, tree: Any, type_: Any = None) -> KubeObject:
+    """A patched tree as an object, with Kubernetes' complaint if it is none."""
+    wanted = type_ or kind.type
+    if not isinstance(tree, dict):
+        raise bad_request(f"the patched object is not a {wanted.__name__}")
+    try:
+        obj = read(encode(tree), wanted)
+    except msgspec.ValidationError as error:
+        text = (
+            f'{wanted.__name__} in version "{kind.version}" cannot be handled as a {wanted.__name__}: {error}'
+        )
+        raise bad_request(text) from None
+    check_kind(obj.api_version, obj.kind, kind, wanted)
+    mode = field_validation(call)
+    if mode != "Ignore":
+        report_stray(call, obj, kind, mode, tree, None)
+    return cast(KubeObject, obj)
+
+
+async def _apply(api: Api, call: Call, kind: Kind, mode: Mode) -> Any:
+    manager = call.query.get("fieldManager")
+    if not manager:
+        fault = required(FieldPath("fieldManager"), "is required for apply patch")
+        raise invalid("meta.k8s.io", "PatchOptions", "", [fault])
+    body = yaml_to_json(call.request.body)
+    sent = _parse(body)
+    if not isinstance(sent, dict):
+        raise bad_request("error decoding YAML: an object was expected")
+    _check_applied(call, kind, sent)
+    strategy = api.strategy(api.stored_kind(kind))
+    force = call.query.flag("force")
+    applied = without_nulls(sent, schema_of(kind.type))
+
+    def first() -> KubeObject:
+        return object_from(call, kind, applied)
+
+    def make(item: Item, old: Any) -> KubeObject:
+        tree = parse_tree(stand_alone(kind, item.data))
+        merged, entries = api.ownership.applied(
+            call,
+            kind,
+            tree,
+            applied,
+            old.metadata.managed_fields,
+            subresource=mode.subresource,
+            force=force,
+            reset=mode.reset,
+        )
+        obj = object_from(call, kind, merged)
+        if not applied["metadata"].get("resourceVersion"):
+            obj.metadata.resource_version = ""
+        obj.metadata.managed_fields = entries
+        strategy.default(obj)
+        return obj
+
+    object_from(call, kind, applied)  # complains of what cannot be read before anything else
+    call.applied = applied
+    return await api.writer.update(call, strategy, mode, make, may_create=None if mode.subresource else first)
+
+
+def _check_applied(call: Call, kind: Kind, sent: dict[str, Any]) -> None:
+    meta = sent.get("metadata")
+    if not sent.get("apiVersion") or not sent.get("kind"):
+        raise bad_request(
+            "invalid object type: Object 'Kind' is missing: an applied object names its apiVersion and kind"
+        )
+    check_kind(str(sent["apiVersion"]), str(sent["kind"]), kind, kind.type)
+    if not isinstance(meta, dict):
+        meta = sent["metadata"] = {}
+    if meta.get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    name = meta.setdefault("name", call.name)
+    if name != call.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+    if kind.is_namespaced:
+        meta.setdefault("namespace", call.namespace)

@@ -1,0 +1,40 @@
+"""PUT: an object replaced by what the client sends."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from nodeward.api.events_v1 import Event as NewEvent
+from nodeward.api.meta import KubeObject
+from nodeward.api.scheme import Kind
+from nodeward.apiserver.answer import Answer
+from nodeward.apiserver.api import Api
+from nodeward.apiserver.cache import Item
+from nodeward.apiserver.negotiation import accepted
+from nodeward.apiserver.presenting import present_one
+from nodeward.apiserver.reading_body import check_options, read_object
+from nodeward.apiserver.request import Call
+from nodeward.apiserver.resources.event_view import view_to_core
+from nodeward.apiserver.writing import Mode
+
+
+async def update(api: Api, call: Call, kind: Kind, mode: Mode) -> Answer:
+    """The object as sent, whole or in the part `mode` is about."""
+    wanted = accepted(call.request.headers.get("accept", ""))
+    check_options(call, "UpdateOptions")
+    stored = api.stored_kind(kind)
+    strategy = api.strategy(stored)
+
+    def sent() -> KubeObject:
+        obj = cast(KubeObject, read_object(call, kind))
+        return view_to_core(obj) if isinstance(obj, NewEvent) else obj
+
+    def make(item: Item, old: Any) -> KubeObject:
+        obj = sent()
+        strategy.default(obj)
+        return obj
+
+    creates = strategy.creates_on_update and not mode.subresource
+    written = await api.writer.update(call, strategy, mode, make, may_create=sent if creates else None)
+    status = 201 if written.is_created else 200
+    return present_one(api, call, kind, written.item, wanted, status=status)

@@ -1,0 +1,294 @@
+"""The way of a write: default, own, admit, prepare, validate, store. Every verb that changes something ends up here.
+
+A write is either stored whole or not at all, and is answered once the caches have seen it. A concurrent change is met
+by computing the write again on the newer object, unless the caller insisted on a version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nodeward.api.codec import decoder, to_stored, with_revision
+from nodeward.api.errors import (
+    MODIFIED,
+    already_exists,
+    bad_request,
+    conflict,
+    generate_name_conflict,
+    invalid,
+    not_found,
+    request_entity_too_large,
+    timeout,
+    unavailable,
+)
+from nodeward.api.meta import KubeObject
+from nodeward.api.scheme import Kind
+from nodeward.apiserver.admission.chain import Chain
+from nodeward.apiserver.admission.plugin import Write
+from nodeward.apiserver.cache import Item
+from nodeward.apiserver.environment import Environment
+from nodeward.apiserver.ownership import Ownership
+from nodeward.apiserver.request import Call
+from nodeward.apiserver.resources.strategy import STATUS_PATHS, Strategy
+from nodeward.base.fielderror import FieldError
+from nodeward.base.fielderror import invalid as invalid_field
+from nodeward.base.fieldpath import FieldPath
+from nodeward.store.interface import StoreUnavailable, ValueTooLarge, WriteResult
+
+#: How often a name is generated again, and a change computed again, before giving up.
+GENERATE_ATTEMPTS = 8
+UPDATE_ATTEMPTS = 100
+_NAME_ROOM = 63 - 5
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """Which part of an object an update is about."""
+
+    subresource: str
+    prepare: Callable[[Any, Any, Environment], None]
+    validate: Callable[[Any, Any, Environment], list[FieldError]]
+    #: what this part does not own
+    reset: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write came to: the object's bytes, and whether it is new."""
+
+    item: Item
+    is_created: bool = False
+
+
+class Writer:
+    """The write path of one API server."""
+
+    def __init__(self, env: Environment, chain: Chain, ownership: Ownership) -> None:
+        self._env = env
+        self._chain = chain
+        self._ownership = ownership
+
+    # -- create
+
+    async def create(self, call: Call, strategy: Strategy, obj: KubeObject) -> Written:
+        """Store a new object."""
+        kind = strategy.kind
+        _take_namespace(call, kind, obj)
+        if obj.metadata.resource_version:
+            raise bad_request("resourceVersion should not be set on objects to be created")
+        strategy.default(obj)
+        generated = not obj.metadata.name and bool(obj.metadata.generate_name)
+        # Only a generated name is worth a second try, and then everything is computed from the start.
+        blank = to_stored(obj) if generated else b""
+        for _ in range(GENERATE_ATTEMPTS):
+            if generated:
+                obj.metadata.name = self._generate(obj.metadata.generate_name)
+            written = await self._try_create(call, strategy, obj)
+            if written is not None:
+                return written
+            if not generated:
+                raise already_exists(kind.group, kind.resource, obj.metadata.name)
+            obj = decoder(strategy.type).decode(blank)
+        raise generate_name_conflict(kind.group, kind.resource, obj.metadata.name)
+
+    async def _try_create(self, call: Call, strategy: Strategy, obj: KubeObject) -> Written | None:
+        env, kind, meta = self._env, strategy.kind, obj.metadata
+        self._ownership.created(call, kind, obj, reset=STATUS_PATHS if kind.has_status else ())
+        meta.uid = env.chance.uuid()
+        meta.creation_timestamp = env.now()
+        meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
+        meta.self_link = ""
+        meta.generation = 0
+        write = Write(
+            "CREATE", kind, meta.namespace, meta.name, "", call.user, obj, None, is_dry_run=call.is_dry_run
+        )
+        self._chain.admit(write)
+        strategy.prepare_create(obj, env)
+        faults = strategy.validate_create(obj, env)
+        if faults:
+            raise invalid(kind.group, kind.name, meta.name, faults)
+        self._warn(call, strategy, obj, None)
+        self._chain.validate(write)
+        value = to_stored(obj)
+        key = env.hub.key(kind, meta.namespace, meta.name)
+        if call.is_dry_run:
+            inner = f"{meta.namespace}/{meta.name}" if kind.is_namespaced else meta.name
+            return None if inner in env.hub.cache(kind).objects else Written(Item(0, value), is_created=True)
+        result = await self._put(key, value, expected=0)
+        if not result.succeeded:
+            return None
+        return Written(Item(result.revision, with_revision(value, result.revision)), is_created=True)
+
+    def _generate(self, prefix: str) -> str:
+        return f"{prefix[:_NAME_ROOM]}{self._env.chance.name_suffix(5)}"
+
+    # -- update
+
+    async def update(
+        self,
+        call: Call,
+        strategy: Strategy,
+        mode: Mode,
+        make: Callable[[Item, Any], Any],
+        *,
+        may_create: Callable[[], KubeObject] | None = None,
+    ) -> Written:
+        """Store a changed object: `make(item, old)` gives the new one, and is asked again if another was faster."""
+        env, kind = self._env, strategy.kind
+        await env.hub.fresh()
+        cache = env.hub.cache(kind)
+        inner = f"{call.namespace}/{call.name}" if kind.is_namespaced else call.name
+        for _ in range(UPDATE_ATTEMPTS):
+            item = cache.objects.get(inner)
+            if item is None:
+                if may_create is None:
+                    raise not_found(kind.group, kind.resource, call.name)
+                return await self.create(call, strategy, may_create())
+            old = decoder(strategy.type).decode(item.data)
+            new = make(item, old)
+            insists = bool(new.metadata.resource_version)
+            written = await self._try_update(call, strategy, mode, item, old, new)
+            if written is not None:
+                return written
+            if insists:
+                raise conflict(kind.group, kind.resource, call.name, MODIFIED)
+        raise timeout("the object changes faster than it can be written", 1)
+
+    async def _try_update(
+        self, call: Call, strategy: Strategy, mode: Mode, item: Item, old: Any, new: Any
+    ) -> Written | None:
+        env, kind = self._env, strategy.kind
+        _match_identity(call, kind, new, old, item, strategy, mode)
+        self._ownership.updated(call, kind, new, old, item, subresource=mode.subresource, reset=mode.reset)
+        write = Write(
+            "UPDATE", kind, call.namespace if kind.is_namespaced else "", call.name, mode.subresource, call.user,
+            new, old, is_dry_run=call.is_dry_run,
+        )  # fmt: skip
+        self._chain.admit(write)
+        _keep_system_metadata(new, old)
+        mode.prepare(new, old, env)
+        faults = mode.validate(new, old, env)
+        if faults:
+            raise invalid(kind.group, kind.name, call.name, faults)
+        self._warn(call, strategy, new, old)
+        self._chain.validate(write)
+        value = to_stored(new)
+        if with_revision(value, item.revision) == item.data:
+            return Written(item)
+        if call.is_dry_run:
+            return Written(Item(item.revision, with_revision(value, item.revision)))
+        key = env.hub.key(kind, new.metadata.namespace, new.metadata.name)
+        if _is_finished(new) and not strategy.holds(new):
+            result = await self._delete(key, expected=item.revision)
+        else:
+            result = await self._put(key, value, expected=item.revision)
+        if not result.succeeded:
+            await env.hub.wait_for(result.revision)
+            return None
+        return Written(Item(result.revision, with_revision(value, result.revision)))
+
+    # -- delete
+
+    async def replace_marked(self, kind: Kind, obj: Any, item: Item) -> Written | None:
+        """Store an object that was marked for deletion; None if another was faster."""
+        value = to_stored(obj)
+        key = self._env.hub.key(kind, obj.metadata.namespace, obj.metadata.name)
+        result = await self._put(key, value, expected=item.revision)
+        if not result.succeeded:
+            await self._env.hub.wait_for(result.revision)
+            return None
+        return Written(Item(result.revision, with_revision(value, result.revision)))
+
+    async def remove(self, kind: Kind, obj: Any, item: Item) -> int | None:
+        """Take an object out of the store; gives the revision, or None if another was faster."""
+        key = self._env.hub.key(kind, obj.metadata.namespace, obj.metadata.name)
+        result = await self._delete(key, expected=item.revision)
+        if not result.succeeded:
+            await self._env.hub.wait_for(result.revision)
+            return None
+        return result.revision
+
+    # -- the store
+
+    async def _put(self, key: str, value: bytes, *, expected: int) -> WriteResult:
+        try:
+            result = await self._env.hub.store.put(key, value, expected=expected)
+        except StoreUnavailable as error:
+            raise unavailable(str(error), 1) from error
+        except ValueTooLarge as error:
+            raise request_entity_too_large(str(error)) from error
+        if result.succeeded:
+            await self._env.hub.wait_for(result.revision)
+        return result
+
+    async def _delete(self, key: str, *, expected: int) -> WriteResult:
+        try:
+            result = await self._env.hub.store.delete(key, expected=expected)
+        except StoreUnavailable as error:
+            raise unavailable(str(error), 1) from error
+        if result.succeeded:
+            await self._env.hub.wait_for(result.revision)
+        return result
+
+    def _warn(self, call: Call, strategy: Strategy, new: Any, old: Any) -> None:
+        for text in strategy.warnings(new, old, self._env):
+            call.warn(text)
+
+
+def _take_namespace(call: Call, kind: Kind, obj: KubeObject) -> None:
+    if not kind.is_namespaced:
+        return
+    if not obj.metadata.namespace:
+        obj.metadata.namespace = call.namespace
+    elif obj.metadata.namespace != call.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+
+
+def _match_identity(
+    call: Call, kind: Kind, new: KubeObject, old: KubeObject, item: Item, strategy: Strategy, mode: Mode
+) -> None:
+    """The object must be the one the URL names, and the version the caller saw."""
+    meta = new.metadata
+    if not meta.name:
+        meta.name = call.name
+    elif meta.name != call.name:
+        text = f"the name of the object ({meta.name}) does not match the name on the URL ({call.name})"
+        raise bad_request(text)
+    _take_namespace(call, kind, new)
+    if meta.uid and meta.uid != old.metadata.uid:
+        why = f"Precondition failed: UID in precondition: {meta.uid}, UID in object meta: {old.metadata.uid}"
+        raise conflict(kind.group, kind.resource, call.name, why)
+    if meta.resource_version:
+        if not meta.resource_version.isdigit():
+            detail = f'strconv.ParseUint: parsing "{meta.resource_version}": invalid syntax'
+            fault = invalid_field(FieldPath("metadata.resourceVersion"), meta.resource_version, detail)
+            raise invalid(kind.group, kind.name, call.name, [fault])
+        if int(meta.resource_version) not in (0, item.revision):
+            raise conflict(kind.group, kind.resource, call.name, MODIFIED)
+    elif not strategy.allows_unconditional_update and call.verb == "update":
+        fault = invalid_field(FieldPath("metadata.resourceVersion"), 0, "must be specified for an update")
+        raise invalid(kind.group, kind.name, call.name, [fault])
+
+
+def _keep_system_metadata(new: KubeObject, old: KubeObject) -> None:
+    """What a client cannot change by leaving it out, or cannot change at all."""
+    mine, theirs = new.metadata, old.metadata
+    mine.uid = mine.uid or theirs.uid
+    mine.resource_version = theirs.resource_version
+    mine.creation_timestamp = theirs.creation_timestamp
+    mine.self_link = ""
+    mine.generation = theirs.generation
+    if not mine.deletion_timestamp:
+        mine.deletion_timestamp = theirs.deletion_timestamp
+    if mine.deletion_grace_period_seconds is None:
+        mine.deletion_grace_period_seconds = theirs.deletion_grace_period_seconds
+
+
+def _is_finished(obj: KubeObject) -> bool:
+    """Marked for deletion, past its grace, and nobody holds it any more."""
+    meta = obj.metadata
+    return bool(meta.deletion_timestamp) and not meta.deletion_grace_period_seconds and not meta.finalizers

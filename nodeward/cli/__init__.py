@@ -1,0 +1,1 @@
+"""The command line: the only room that reads flags, files and the environment, and wires real things together."""

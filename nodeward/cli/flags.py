@@ -1,0 +1,136 @@
+"""Every command and its flags, in one light place: help and shell completion need nothing else."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+DEFAULT_DIR: Final = ".nodeward"
+DEFAULT_PORT: Final = 6443
+DEFAULT_VERSION: Final = "1.37"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One subcommand: what it is for, its flags, and the module whose `run(args)` does it."""
+
+    name: str
+    summary: str
+    module: str
+    add_flags: Callable[[argparse.ArgumentParser], None]
+    description: str = ""
+
+
+def _server_flags(parser: argparse.ArgumentParser) -> None:
+    """What every way to run an API server takes."""
+    parser.add_argument(
+        "--dir",
+        default=DEFAULT_DIR,
+        metavar="DIR",
+        help=f"where state and certificates are kept (default {DEFAULT_DIR})",
+    )
+    parser.add_argument(
+        "--bind-address",
+        default="127.0.0.1",
+        metavar="IP",
+        help="the address to listen on (default 127.0.0.1)",
+    )
+    parser.add_argument(
+        "--kubernetes-version",
+        default=DEFAULT_VERSION,
+        metavar="VERSION",
+        help=f"the Kubernetes version to behave like, 1.34 to 1.38 (default {DEFAULT_VERSION})",
+    )
+    parser.add_argument(
+        "--feature-gates",
+        default="",
+        metavar="NAME=BOOL,...",
+        help="feature gates, as kube-apiserver takes them",
+    )
+    parser.add_argument(
+        "--enable-admission-plugins", default="", metavar="NAME,...", help="admission plugins to switch on"
+    )
+    parser.add_argument(
+        "--disable-admission-plugins", default="", metavar="NAME,...", help="admission plugins to switch off"
+    )
+    parser.add_argument(
+        "--token-auth-file",
+        default="",
+        metavar="FILE",
+        help='static tokens: lines of token,user,uid,"group1,group2"',
+    )
+    parser.add_argument(
+        "--service-cluster-ip-range", default="10.96.0.0/16", metavar="CIDR", help="addresses for services"
+    )
+    parser.add_argument(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="where to write the admin kubeconfig (default DIR/kubeconfig)",
+    )
+
+
+def _up(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=DEFAULT_PORT,
+        help=f"the port to listen on, 0 for any free one (default {DEFAULT_PORT})",
+    )
+    parser.add_argument(
+        "--store",
+        default="sqlite",
+        metavar="STORE",
+        help="memory, sqlite (default: DIR/state.db), sqlite:PATH, or etcd://host:port[,host:port...]",
+    )
+    _server_flags(parser)
+
+
+def _apiserver(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--secure-port",
+        type=int,
+        default=DEFAULT_PORT,
+        dest="port",
+        help=f"the port to listen on (default {DEFAULT_PORT})",
+    )
+    parser.add_argument(
+        "--etcd-servers",
+        default="",
+        metavar="URL,...",
+        help="etcd endpoints, http://host:port or https://host:port; without any, DIR/state.db is used",
+    )
+    parser.add_argument("--etcd-cafile", default="", metavar="FILE", help="the CA of etcd's certificates")
+    parser.add_argument("--etcd-certfile", default="", metavar="FILE", help="our certificate for etcd")
+    parser.add_argument("--etcd-keyfile", default="", metavar="FILE", help="our key for etcd")
+    _server_flags(parser)
+
+
+def _bench(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help="parts to run: api (default: all)")
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="how to print the figures"
+    )
+    parser.add_argument("--nodes", type=int, default=5000, help="nodes in the cluster (default 5000)")
+    parser.add_argument("--pods", type=int, default=10000, help="pods in the cluster (default 10000)")
+
+
+def _completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell to complete in")
+
+
+COMMANDS: Final = (
+    Command(
+        "up",
+        "start a whole cluster in one process",
+        "nodeward.cli.up",
+        _up,
+        "Start a whole cluster in one process (for now: the API server). Certificates and a kubeconfig are made\n"
+        "on the first start and kept; state survives a restart. Ctrl-C stops it in good order.",
+    ),
+    Command("apiserver", "run the API server alone", "nodeward.cli.up", _apiserver),
+    Command("bench", "measure this machine and print the figures", "nodeward.cli.bench", _bench),
+    Command("completion", "print a shell completion script", "nodeward.cli.completion", _completion),
+)

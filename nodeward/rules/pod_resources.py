@@ -1,0 +1,145 @@
+"""How much a pod asks for and may use, all containers together.
+
+In goes a pod, out comes a map from resource to exact quantity. Containers add up; init containers run one after the
+other, so the hungriest counts; an init container that keeps running (a side-car) counts beside all that start after
+it. Resources of the pod as a whole replace the sum. During a resize a pod holds both the old and the new size, so
+with `with_status` the larger counts, until the node has said that it cannot be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from nodeward.api.core_v1.container import Container
+from nodeward.api.core_v1.pod import Pod, PodSpec
+from nodeward.api.core_v1.pod_status import ContainerStatus
+from nodeward.base.quantity import Quantity
+
+Amounts: TypeAlias = dict[str, Quantity]
+
+_Pick: TypeAlias = Callable[[Container], Mapping[str, Quantity]]
+_NOTHING: Mapping[str, Quantity] = {}
+
+
+def pod_requests(
+    pod: Pod, *, with_pod_level: bool = True, with_status: bool = False, with_overhead: bool = True
+) -> Amounts:
+    """What must be set aside for the pod."""
+    spec = pod.spec
+    total = _aggregate(spec, lambda container: container.resources.requests)
+    if with_status:
+        is_infeasible = resize_is_infeasible(pod)
+        statuses = _statuses(pod)
+
+        def allocated(container: Container) -> Mapping[str, Quantity]:
+            status = statuses.get(container.name)
+            if status is not None and status.allocated_resources:
+                return status.allocated_resources
+            return _NOTHING if is_infeasible else container.resources.requests
+
+        def actuated(container: Container) -> Mapping[str, Quantity]:
+            status = statuses.get(container.name)
+            if status is not None and status.resources is not None and status.resources.requests:
+                return status.resources.requests
+            return allocated(container)
+
+        held = _aggregate(spec, allocated)
+        raise_to(held, _aggregate(spec, actuated))
+        if is_infeasible:
+            total = held
+        else:
+            raise_to(total, held)
+    if with_pod_level and spec.resources is not None:
+        total |= _pod_level(spec.resources.requests)
+    if with_overhead:
+        add(total, spec.overhead)
+    return total
+
+
+def pod_limits(
+    pod: Pod, *, with_pod_level: bool = True, with_status: bool = False, with_overhead: bool = True
+) -> Amounts:
+    """What the pod can use at most, as far as it is limited."""
+    spec = pod.spec
+    total = _aggregate(spec, lambda container: container.resources.limits)
+    if with_status:
+        is_infeasible = resize_is_infeasible(pod)
+        statuses = _statuses(pod)
+
+        def actuated(container: Container) -> Mapping[str, Quantity]:
+            status = statuses.get(container.name)
+            if status is not None and status.resources is not None and status.resources.limits:
+                return status.resources.limits
+            return _NOTHING if is_infeasible else container.resources.limits
+
+        held = _aggregate(spec, actuated)
+        if is_infeasible:
+            total = held
+        else:
+            raise_to(total, held)
+    if with_pod_level and spec.resources is not None:
+        total |= _pod_level(spec.resources.limits)
+    if with_overhead:
+        add(total, {name: amount for name, amount in spec.overhead.items() if total.get(name)})
+    return total
+
+
+def resize_is_infeasible(pod: Pod) -> bool:
+    """Whether the node has said that what the spec asks for can never be."""
+    for condition in pod.status.conditions:
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def has_pod_level(spec: PodSpec) -> bool:
+    """Whether anything is asked for the pod as a whole that can be."""
+    resources = spec.resources
+    return resources is not None and bool(_pod_level(resources.requests) or _pod_level(resources.limits))
+
+
+def add(into: Amounts, more: Mapping[str, Quantity]) -> None:
+    for name, amount in more.items():
+        before = into.get(name)
+        into[name] = amount if before is None else before + amount
+
+
+def raise_to(into: Amounts, other: Mapping[str, Quantity]) -> None:
+    """Make each amount at least as large as the other one."""
+    for name, amount in other.items():
+        before = into.get(name)
+        if before is None or amount > before:
+            into[name] = amount
+
+
+def _pod_level(amounts: Mapping[str, Quantity]) -> Amounts:
+    return {
+        name: amount
+        for name, amount in amounts.items()
+        if name in ("cpu", "memory") or name.startswith("hugepages-")
+    }
+
+
+def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
+    listed = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    return {status.name: status for status in listed}
+
+
+def _aggregate(spec: PodSpec, pick: _Pick) -> Amounts:
+    total: Amounts = {}
+    for container in spec.containers:
+        add(total, pick(container))
+    side_cars: Amounts = {}
+    starting: Amounts = {}
+    for container in spec.init_containers:
+        if container.restart_policy == "Always":
+            add(total, pick(container))
+            add(side_cars, pick(container))
+            raise_to(starting, side_cars)
+        else:
+            together = dict(pick(container))
+            add(together, side_cars)
+            raise_to(starting, together)
+    raise_to(total, starting)
+    return total
