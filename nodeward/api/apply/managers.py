@@ -7,6 +7,7 @@ is not written.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
@@ -160,6 +161,7 @@ def _place(entry: ManagedFieldsEntry) -> tuple[str, int, str, str, str]:
     return entry.operation, _seconds(entry.time), entry.manager, entry.api_version, entry.subresource
 
 
+@functools.lru_cache(1024)
 def _seconds(time: str | None) -> int:
     if time is None:
         return 0

@@ -7,6 +7,7 @@ brought into the one canonical spelling first: keys sorted, JSON compact, `<`, `
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import msgspec
@@ -15,6 +16,8 @@ from nodeward.base.fielderror import quote
 
 #: The entry in a node of a field set that says: the thing itself is owned, not only what is inside.
 SELF = "."
+#: How many elements are remembered together with what had to be computed of them.
+_REMEMBERED = 4096
 
 
 def scalar_text(value: Any) -> str:
@@ -27,9 +30,17 @@ def scalar_text(value: Any) -> str:
 
 def key_element(fields: dict[str, Any]) -> str:
     """The element for the list item whose key fields these are."""
-    return (
-        "k:{" + ",".join(f"{scalar_text(name)}:{scalar_text(fields[name])}" for name in sorted(fields)) + "}"
-    )
+    if len(fields) == 1:
+        [(name, value)] = fields.items()
+        if isinstance(value, str):
+            return _single_key(name, value)
+    written = ",".join(f"{scalar_text(name)}:{scalar_text(fields[name])}" for name in sorted(fields))
+    return "k:{" + written + "}"
+
+
+@functools.lru_cache(_REMEMBERED)
+def _single_key(name: str, value: str) -> str:
+    return "k:{" + f"{scalar_text(name)}:{scalar_text(value)}" + "}"
 
 
 def value_element(value: Any) -> str:
@@ -76,6 +87,7 @@ def scalar_order(value: Any) -> tuple[int, Any]:
     return (3, 0) if value is None else (4, str(value))
 
 
+@functools.lru_cache(_REMEMBERED)
 def order(element: str) -> tuple[int, Any]:
     """Sorts elements that stand side by side: self, fields by name, items by key, members by value, indices."""
     match element[0]:

@@ -20,6 +20,9 @@ from nodeward.api.apply.ownership import (
 from nodeward.api.apply.path_element import SELF, order
 from nodeward.api.schema import Schema
 
+#: A field that is not there; no value in JSON equals it.
+_MISSING = object()
+
 
 class Comparison(NamedTuple):
     """What differs between an old and a new tree."""
@@ -39,15 +42,13 @@ class Comparison(NamedTuple):
 
     def without(self, fields: FieldSet) -> Comparison:
         """The comparison as if these fields, and what is inside them, did not exist."""
-        if not fields:
-            return self
-        return Comparison(*(recursive_difference(part, fields) for part in self))
+        return Comparison(*[recursive_difference(part, fields) if part and fields else part for part in self])
 
     def only(self, patterns: tuple[tuple[str, ...], ...]) -> Comparison:
         """The comparison as if nothing existed but what lies below these patterns."""
         if not patterns:
             return self
-        return Comparison(*(included(part, patterns) for part in self))
+        return Comparison(*[included(part, patterns) for part in self])
 
 
 def fields_of(tree: dict[str, Any], schema: Schema) -> FieldSet:
@@ -116,7 +117,15 @@ def compare(old: dict[str, Any], new: dict[str, Any], schema: Schema) -> Compari
 
 
 def _compare_fields(old: dict[str, Any], new: dict[str, Any], schema: Schema, into: Comparison) -> None:
-    for name in sorted({**old, **new}):
+    # Most of two trees is the same, often the very same object: look closer only at what is not.
+    differing = [
+        name
+        for name, value in new.items()
+        if (before := old.get(name, _MISSING)) is not value and before != value
+    ]
+    differing.extend([name for name in old if name not in new])
+    differing.sort()
+    for name in differing:
         inner = field_schema(schema, name)
         if inner is None:
             continue
@@ -125,7 +134,7 @@ def _compare_fields(old: dict[str, Any], new: dict[str, Any], schema: Schema, in
             into.added[element] = whole(new[name], inner)
         elif name not in new:
             into.removed[element] = whole(old[name], inner)
-        elif old[name] != new[name]:
+        else:
             _compare_values(element, old[name], new[name], inner, into)
 
 
