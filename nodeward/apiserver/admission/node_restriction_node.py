@@ -15,7 +15,7 @@ from nodeward.base.fielderror import quote
 
 #: Labels under this name are promises about a node that the node itself cannot make.
 RESTRICTED: Final = "node-restriction.kubernetes.io"
-READINESS_GATE: Final = "readiness-gate."
+READINESS_LABEL: Final = "readiness-gate."
 
 _LABELS: Final = frozenset(
     (
@@ -75,7 +75,7 @@ def _is_allowed(key: str) -> bool:
         return False
     if not _is_within(domain, "kubernetes.io") and not _is_within(domain, "k8s.io"):
         return True
-    if domain.startswith(READINESS_GATE):
+    if domain.startswith(READINESS_LABEL):
         return True
     return key in _LABELS or any(_is_within(domain, allowed) for allowed in _DOMAINS)
 
