@@ -77,7 +77,7 @@ class FieldError:
     def body(self) -> str:
         """The message without the path."""
         text = self.cause.words
-        if self.cause not in _SILENT and self.value is not _OMITTED:
+        if self.cause not in _SILENT and self.value is not OMITTED:
             text = f"{text}: {render(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
@@ -85,7 +85,8 @@ class FieldError:
         return f"{self.field}: {self.body}"
 
 
-_OMITTED: Any = object()
+#: Stands for a bad value that the message does not show.
+OMITTED: Any = object()
 
 
 def not_found(path: FieldPath, value: object) -> FieldError:

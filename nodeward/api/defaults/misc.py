@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from nodeward.api.authentication_v1 import TokenRequest
-from nodeward.api.core_v1.cluster import LimitRange, Namespace, Secret
+from nodeward.api.core_v1.cluster import LimitRange, Namespace, ResourceQuota, Secret
+from nodeward.api.defaults.rounding import round_up
+from nodeward.api.node_v1 import RuntimeClass
 from nodeward.api.scheduling_v1 import PriorityClass
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
@@ -26,11 +28,23 @@ def default_secret(secret: Secret) -> None:
 def default_limit_range(limits: LimitRange) -> None:
     """A container's usual limit is the most it may have; its usual request that limit, else the least."""
     for item in limits.spec.limits:
+        for amounts in (item.max, item.min, item.default, item.default_request, item.max_limit_request_ratio):
+            round_up(amounts)
         if item.type == "Container":
             for name, amount in item.max.items():
                 item.default.setdefault(name, amount)
             for name, amount in (*item.default.items(), *item.min.items()):
                 item.default_request.setdefault(name, amount)
+
+
+def default_resource_quota(quota: ResourceQuota) -> None:
+    for amounts in (quota.spec.hard, quota.status.hard, quota.status.used):
+        round_up(amounts)
+
+
+def default_runtime_class(runtime: RuntimeClass) -> None:
+    if runtime.overhead is not None:
+        round_up(runtime.overhead.pod_fixed)
 
 
 def default_priority_class(priority: PriorityClass) -> None:

@@ -35,16 +35,21 @@ _NOT_IN_TEMPLATE: Final = (
 
 
 def validate_claim_template(template: PersistentVolumeClaimTemplate, path: FieldPath) -> list[FieldError]:
-    meta = path.child("metadata")
-    errors = validate_annotations(template.metadata.annotations, meta.child("annotations"))
-    errors += validate_labels(template.metadata.labels, meta.child("labels"))
+    errors = validate_template_metadata(template.metadata, path.child("metadata"))
+    return errors + validate_claim_spec(template.spec, path.child("spec"))
+
+
+def validate_template_metadata(meta: ObjectMeta, path: FieldPath) -> list[FieldError]:
+    """Metadata that will be copied to objects made from a template: labels and annotations, nothing else."""
+    errors = validate_annotations(meta.annotations, path.child("annotations"))
+    errors += validate_labels(meta.labels, path.child("labels"))
     untouched = ObjectMeta()
     errors += [
-        forbidden(meta.child(name), "cannot be set")
+        forbidden(path.child(name), "cannot be set")
         for attribute, name in _NOT_IN_TEMPLATE
-        if getattr(template.metadata, attribute) != getattr(untouched, attribute)
+        if getattr(meta, attribute) != getattr(untouched, attribute)
     ]
-    return errors + validate_claim_spec(template.spec, path.child("spec"))
+    return errors
 
 
 def validate_claim_spec(

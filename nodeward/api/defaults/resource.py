@@ -1,0 +1,50 @@
+"""Defaults in dynamic resource allocation: one device unless more are asked for, and when a taint was added.
+
+The time of a taint is that of the request, so it is not filled in with the rest: whoever handles a request that
+writes taints calls `date_taints` with its clock's time.
+"""
+
+from __future__ import annotations
+
+from nodeward.api.resource_v1 import (
+    DeviceClaim,
+    DeviceSubRequest,
+    DeviceTaintRule,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+
+
+def _request(request: ExactDeviceRequest | DeviceSubRequest) -> None:
+    request.allocation_mode = request.allocation_mode or "ExactCount"
+    if request.allocation_mode == "ExactCount" and request.count == 0:
+        request.count = 1
+
+
+def _claim(claim: DeviceClaim) -> None:
+    for request in claim.requests:
+        if request.exactly is not None:
+            _request(request.exactly)
+        for alternative in request.first_available:
+            _request(alternative)
+
+
+def default_resource_claim(claim: ResourceClaim) -> None:
+    _claim(claim.spec.devices)
+
+
+def default_resource_claim_template(template: ResourceClaimTemplate) -> None:
+    _claim(template.spec.spec.devices)
+
+
+def date_taints(obj: ResourceSlice | DeviceTaintRule, now: str) -> None:
+    """Taints without a time were added now (RFC 3339, whole seconds)."""
+    if isinstance(obj, DeviceTaintRule):
+        taints = [obj.spec.taint]
+    else:
+        taints = [taint for device in obj.spec.devices for taint in device.taints]
+    for taint in taints:
+        if taint.time_added is None:
+            taint.time_added = now
