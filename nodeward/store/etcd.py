@@ -21,7 +21,7 @@ from nodeward.base.errors import NodewardError
 from nodeward.base.invariant import invariant
 from nodeward.store.etcd_stream import Stream
 from nodeward.store.etcd_wire import messages
-from nodeward.store.etcd_wire.members import ATTEMPT_SECONDS, Lost, Members, Pauses, Refused, Tls
+from nodeward.store.etcd_wire.members import Lost, Members, Pauses, Refused, Tls
 from nodeward.store.feed import Feed
 from nodeward.store.interface import (
     Compacted,
@@ -163,8 +163,7 @@ class EtcdStore:
         try:
             while True:
                 try:
-                    seconds = min(ATTEMPT_SECONDS, pauses.remaining)
-                    return await self._members.attempt("Txn", request, seconds), is_repeated
+                    return await self._members.attempt("Txn", request, pauses.remaining), is_repeated
                 except Lost as error:
                     # Repeating is safe: if the attempt did go through, or still does, the comparison of one of the
                     # two fails.

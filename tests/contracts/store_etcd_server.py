@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,31 +20,40 @@ def free_port() -> int:
 
 
 class EtcdServer:
-    """One etcd process and its directory. The election takes 0.1 s rather than 1 s: there is nobody to wait for."""
+    """One etcd process and its directory. Elections take 0.1 s rather than 1 s: everybody is on this machine."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        name: str = "test",
+        peers: Mapping[str, str] | None = None,
+        scheme: str = "http",
+        options: Sequence[str] = (),
+    ) -> None:
         binary = shutil.which("etcd")
         if binary is None:
             pytest.skip(
                 "NO ETCD HERE: nothing of the etcd store was tested; install etcd-server (3.4 or newer)"
             )
         self.endpoint = f"127.0.0.1:{free_port()}"
-        peer = f"http://127.0.0.1:{free_port()}"
-        client = f"http://{self.endpoint}"
-        self._log = directory / "etcd.log"
+        peers = peers or {name: f"http://127.0.0.1:{free_port()}"}
+        client = f"{scheme}://{self.endpoint}"
+        self._log = directory / f"{name}.log"
         self._command = [
             binary,
-            "--name=test",
-            f"--data-dir={directory / 'data'}",
+            f"--name={name}",
+            f"--data-dir={directory / name}",
             f"--listen-client-urls={client}",
             f"--advertise-client-urls={client}",
-            f"--listen-peer-urls={peer}",
-            f"--initial-advertise-peer-urls={peer}",
-            f"--initial-cluster=test={peer}",
+            f"--listen-peer-urls={peers[name]}",
+            f"--initial-advertise-peer-urls={peers[name]}",
+            f"--initial-cluster={','.join(f'{peer}={url}' for peer, url in peers.items())}",
             "--heartbeat-interval=10",
             "--election-timeout=100",
             "--logger=zap",
             "--log-level=error",
+            *options,
         ]
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -61,10 +70,26 @@ class EtcdServer:
 
 
 @contextmanager
+def running(*servers: EtcdServer) -> Iterator[None]:
+    try:
+        for server in servers:
+            server.start()
+        yield
+    finally:
+        for server in servers:
+            server.kill()
+
+
+@contextmanager
 def running_etcd(directory: Path) -> Iterator[EtcdServer]:
     server = EtcdServer(directory)
-    server.start()
-    try:
+    with running(server):
         yield server
-    finally:
-        server.kill()
+
+
+@contextmanager
+def running_cluster(directory: Path, size: int) -> Iterator[list[EtcdServer]]:
+    peers = {f"member-{number}": f"http://127.0.0.1:{free_port()}" for number in range(size)}
+    servers = [EtcdServer(directory, name=name, peers=peers) for name in peers]
+    with running(*servers):
+        yield servers

@@ -23,8 +23,9 @@ from nodeward.base.errors import ConfigError, NodewardError
 from nodeward.store.etcd_wire import messages
 from nodeward.store.interface import StoreUnavailable
 
-#: one attempt may take this long
-ATTEMPT_SECONDS: Final = 5.0
+#: One attempt may take this long. A write caught by a change of leader is never answered: try again soon. A page of a
+#: range may be tens of megabytes: give it time.
+_ATTEMPT_SECONDS: Final = {"Range": 5.0, "Txn": 2.0, "Compact": 5.0, "Status": 2.0}
 #: a call as a whole, with all its attempts
 CALL_SECONDS: Final = 15.0
 _FIRST_PAUSE_SECONDS: Final = 0.02
@@ -168,14 +169,15 @@ class Members:
     def __str__(self) -> str:
         return ",".join(self._endpoints)
 
-    async def attempt(self, call: str, request: Any, seconds: float = ATTEMPT_SECONDS) -> Any:
-        """One attempt at one member. Raises `Refused` or `Lost`."""
+    async def attempt(self, call: str, request: Any, at_most: float) -> Any:
+        """One attempt at one member, within `at_most` seconds. Raises `Refused` or `Lost`."""
         if self.closing.is_set():
             raise StoreUnavailable("the store is closed")
         number = self._preferred
         member = self._members[number]
+        seconds = max(min(_ATTEMPT_SECONDS[call], at_most), 0.001)
         try:
-            return await member.calls[call](request, timeout=max(seconds, 0.001), metadata=_METADATA)
+            return await member.calls[call](request, timeout=seconds, metadata=_METADATA)
         except grpc.aio.AioRpcError as error:
             details = error.details() or error.code().name
             if error.code() in _TRANSIENT:
@@ -188,7 +190,7 @@ class Members:
         pauses = Pauses(self.closing, seconds)
         while True:
             try:
-                return await self.attempt(call, request, min(ATTEMPT_SECONDS, pauses.remaining))
+                return await self.attempt(call, request, pauses.remaining)
             except Lost as error:
                 await pauses.wait(error)
 
