@@ -84,6 +84,10 @@ class Marker:
 SET = Marker("SET")
 #: A map or struct that is owned and replaced whole.
 ATOMIC = Marker("ATOMIC")
+#: A reference that is owned field by field although its type is atomic.
+GRANULAR = Marker("GRANULAR")
+#: A struct that a strategic merge patch replaces whole.
+REPLACE = Marker("REPLACE")
 #: A union in a strategic merge patch: fields the patch does not name are cleared.
 RETAIN_KEYS = Marker("RETAIN_KEYS")
 #: OpenAPI calls the field required.

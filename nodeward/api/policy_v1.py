@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from nodeward.api.fields import Int32, Int64, IntOrString, Keyed, KubeStruct, OneOf, Time, always, nested
+from nodeward.api.fields import (
+    REPLACE,
+    Int32,
+    Int64,
+    IntOrString,
+    Keyed,
+    KubeStruct,
+    OneOf,
+    Time,
+    always,
+    nested,
+)
 from nodeward.api.meta import Condition, DeleteOptions, KubeObject, LabelSelector
 
 
@@ -14,7 +25,7 @@ class Eviction(KubeObject):
 
 class PodDisruptionBudgetSpec(KubeStruct):
     min_available: IntOrString | None = None
-    selector: LabelSelector | None = None
+    selector: Annotated[LabelSelector | None, REPLACE] = None
     max_unavailable: IntOrString | None = None
     unhealthy_pod_eviction_policy: Annotated[str | None, OneOf("AlwaysAllow", "IfHealthyBudget")] = None
 

@@ -53,6 +53,10 @@ class Schema:
     merge_key: str | None = None
     #: strategic merge patch: fields the patch does not name are cleared
     retain_keys: bool = False
+    #: strategic merge patch: the value is replaced, not merged
+    is_replaced: bool = False
+    #: STRUCT: said to be owned in parts although its type is atomic
+    is_granular: bool = False
     is_required: bool = False
     is_nullable: bool = False
     #: usual values of a string
@@ -151,6 +155,10 @@ def _with_facts(schema: Schema, facts: tuple[Any, ...]) -> Schema:
                 schema.is_set = True
             case fields.ATOMIC:
                 schema.is_atomic = True
+            case fields.GRANULAR:
+                schema.is_atomic, schema.is_granular = False, True
+            case fields.REPLACE:
+                schema.is_replaced = True
             case fields.RETAIN_KEYS:
                 schema.retain_keys = True
             case fields.REQUIRED:

@@ -21,9 +21,9 @@ LOOPBACK_USER = User("system:apiserver", "", (MASTERS, AUTHENTICATED), {})
 
 
 class LoopbackTransport:
-    """A way into an API server in the same process."""
+    """A way into an API server in the same process, as `user` (None: as whoever the headers say)."""
 
-    def __init__(self, app: App, user: User = LOOPBACK_USER) -> None:
+    def __init__(self, app: App, user: User | None = LOOPBACK_USER) -> None:
         self._app = app
         self._peer = Peer("127.0.0.1")
         self._peer.identity = user

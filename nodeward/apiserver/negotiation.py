@@ -1,7 +1,7 @@
 """Which form of an object the client wants: the object, a table of it, or only its metadata.
 
-Only JSON is spoken. A client that prefers protobuf is answered in JSON, which all clients accept; a client that accepts
-nothing we have is told so. Bodies may be JSON or YAML; protobuf bodies are refused.
+Only JSON is answered. A client that prefers protobuf gets JSON, which all clients accept; a client that accepts
+nothing we have is told so. Bodies may be JSON, YAML or protobuf: Go clients send the latter and do not fall back.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import yaml
 
 from nodeward.api.codec import encode
 from nodeward.api.errors import bad_request, not_acceptable, unsupported_media_type
+from nodeward.api.protobuf.reading import MEDIA_TYPE, protobuf_to_json
+from nodeward.api.protobuf.wire import ProtobufError
 
 
 class Form(Enum):
@@ -36,7 +38,7 @@ _KNOWN = (
     "application/json",
     "application/*",
     "*/*",
-    "application/vnd.kubernetes.protobuf",
+    MEDIA_TYPE,
     "application/yaml",
 )
 _ALLOWED = (
@@ -60,7 +62,7 @@ def accepted(header: str) -> Accepted:
             if facts.get("stream") not in (None, "watch"):
                 continue
             return _PLAIN
-        if facts.get("g") == "meta.k8s.io" and facts.get("v") in ("v1", "v1beta1") and media != _KNOWN[3]:
+        if facts.get("g") == "meta.k8s.io" and facts.get("v") in ("v1", "v1beta1") and media != MEDIA_TYPE:
             try:
                 return Accepted(Form(wanted))
             except ValueError:
@@ -69,7 +71,10 @@ def accepted(header: str) -> Accepted:
 
 
 def json_body(
-    content_type: str, body: bytes, *, kinds: tuple[str, ...] = ("application/json", "application/yaml")
+    content_type: str,
+    body: bytes,
+    *,
+    kinds: tuple[str, ...] = ("application/json", "application/yaml", MEDIA_TYPE),
 ) -> bytes:
     """The body as JSON, whatever it came as."""
     media = content_type.partition(";")[0].strip().lower()
@@ -77,11 +82,14 @@ def json_body(
         return body
     if media == "application/yaml" and media in kinds:
         return yaml_to_json(body)
-    supported = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    if media == MEDIA_TYPE and media in kinds:
+        try:
+            return protobuf_to_json(body)
+        except ProtobufError as error:
+            raise bad_request(f"the object provided is unrecognized: {error}") from None
+    supported = f"application/json, application/yaml, {MEDIA_TYPE}"
     raise unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {supported}"
-        if media != "application/vnd.kubernetes.protobuf"
-        else "this server reads application/json and application/yaml; protobuf bodies are not supported"
     )
 
 

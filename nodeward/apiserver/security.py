@@ -56,7 +56,14 @@ class TokenSettings:
 class Security:
     """Authentication and authorization of one API server."""
 
-    def __init__(self, env: Environment, tokens: TokenSettings | None, static: Mapping[str, User]) -> None:
+    def __init__(
+        self,
+        env: Environment,
+        tokens: TokenSettings | None,
+        static: Mapping[str, User],
+        *,
+        allows_anonymous: bool = True,
+    ) -> None:
         self._env = env
         self._graph = NodeGraph()
         self.rbac = RbacAuthorizer()
@@ -68,7 +75,9 @@ class Security:
             signer = TokenSigner(tokens.issuer, tokens.keys[0])
             self.issuer = TokenIssuer(signer, tokens.audiences, self._lookup)
         audiences = tokens.audiences if tokens is not None else ()
-        self.authenticator = Authenticator(tokens=static, verifier=verifier, audiences=audiences)
+        self.authenticator = Authenticator(
+            tokens=static, verifier=verifier, audiences=audiences, allows_anonymous=allows_anonymous
+        )
         self.authorizers = Authorizers(self.rbac, NodeAuthorizer(self._graph))
 
     def start(self) -> None:

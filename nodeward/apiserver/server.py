@@ -50,6 +50,7 @@ class Settings:
     scheme: Scheme = SCHEME
     tokens: TokenSettings | None = None
     static_tokens: Mapping[str, User] = field(default_factory=dict)
+    allows_anonymous: bool = True
     enable_admission: tuple[str, ...] = ()
     disable_admission: tuple[str, ...] = ()
     service_cidr: str = "10.96.0.0/16"
@@ -73,7 +74,9 @@ class ApiServer:
         self.metrics.set_gates(
             list(settings.gates), settings.kubernetes_version, _one_before(settings.kubernetes_version)
         )
-        self._security = Security(self.env, settings.tokens, settings.static_tokens)
+        self._security = Security(
+            self.env, settings.tokens, settings.static_tokens, allows_anonymous=settings.allows_anonymous
+        )
         chain = build(self.env, list(settings.enable_admission), list(settings.disable_admission))
         api = Api(self.env, chain.then(RbacGuard(self.env, self._security)))
         api.issuer = self._security.issuer

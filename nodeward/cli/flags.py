@@ -62,6 +62,12 @@ def _server_flags(parser: argparse.ArgumentParser) -> None:
         help='static tokens: lines of token,user,uid,"group1,group2"',
     )
     parser.add_argument(
+        "--anonymous-auth",
+        choices=("true", "false"),
+        default="true",
+        help="whether requests without credentials are requests of system:anonymous (default true)",
+    )
+    parser.add_argument(
         "--service-cluster-ip-range", default="10.96.0.0/16", metavar="CIDR", help="addresses for services"
     )
     parser.add_argument(

@@ -105,6 +105,7 @@ async def start_server(args: argparse.Namespace, home: Path, clock: Clock) -> tu
         gates=Gates.of(args.kubernetes_version, args.feature_gates),
         tokens=TokenSettings(keys=(load_key(pki.service_account_key()),)),
         static_tokens=_static_tokens(args.token_auth_file),
+        allows_anonymous=args.anonymous_auth == "true",
         enable_admission=_enabled(args),
         disable_admission=_names(args.disable_admission_plugins),
         service_cidr=args.service_cluster_ip_range,

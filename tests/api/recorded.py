@@ -33,3 +33,9 @@ def recorded_shapes() -> dict[str, Any]:
     """Every OpenAPI definition, without descriptions."""
     shapes: dict[str, Any] = _load("kubernetes-1.37-shapes.json")["definitions"]
     return shapes
+
+
+def samples() -> list[dict[str, Any]]:
+    """All recorded requests and answers, in the order they were made."""
+    recorded: list[dict[str, Any]] = _load("http-samples-1.37.json")
+    return recorded

@@ -26,6 +26,7 @@ from nodeward.api.core_v1.volume_sources import (
     VsphereVirtualDiskVolumeSource,
 )
 from nodeward.api.fields import (
+    GRANULAR,
     REQUIRED,
     Int32,
     Keyed,
@@ -178,7 +179,7 @@ class PersistentVolumeSpec(KubeStruct):
     storageos: StorageOSPersistentVolumeSource | None = None
     csi: CSIPersistentVolumeSource | None = None
     access_modes: list[str] = []
-    claim_ref: ObjectReference | None = None
+    claim_ref: Annotated[ObjectReference | None, GRANULAR] = None
     persistent_volume_reclaim_policy: Annotated[str, OneOf("Delete", "Recycle", "Retain")] = ""
     storage_class_name: str = ""
     mount_options: list[str] = []

@@ -220,6 +220,8 @@ class Definitions:
             result |= _list_facts(schema)
         elif schema.shape is Shape.MAP and schema.is_atomic:
             result["x-kubernetes-map-type"] = "atomic"
+        elif schema.is_granular:
+            result["x-kubernetes-map-type"] = "granular"
         return result | _patch_facts(schema)
 
     def _value(self, schema: Schema, definition: _Definition, *, is_item: bool) -> JsonObject:
@@ -263,6 +265,7 @@ def _patch_facts(schema: Schema) -> JsonObject:
     if schema.merge_key:
         facts["x-kubernetes-patch-merge-key"] = schema.merge_key
     strategies = ["merge"] * (schema.merge_key is not None) + ["retainKeys"] * schema.retain_keys
+    strategies += ["replace"] * schema.is_replaced
     if strategies:
         facts["x-kubernetes-patch-strategy"] = ",".join(strategies)
     return facts

@@ -58,8 +58,9 @@ def _merge_map(original: dict[str, Any], patch: dict[str, Any], schema: Schema |
             continue
         before = result.get(name)
         if isinstance(value, dict):
-            if isinstance(before, dict):
-                result[name] = _merge_map(before, value, _inside(schema, name))
+            inside = _inside(schema, name)
+            if isinstance(before, dict) and not (inside is not None and inside.is_replaced):
+                result[name] = _merge_map(before, value, inside)
                 continue
         elif not isinstance(value, list):
             result[name] = value

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
+from nodeward.api.apply.managers import equal_but_for_times
 from nodeward.api.codec import check_kind, encode, parse_tree, read, stand_alone, without_nulls
 from nodeward.api.errors import bad_request, invalid, unsupported_media_type
 from nodeward.api.events_v1 import Event as NewEvent
@@ -144,6 +145,8 @@ async def _apply(api: Api, call: Call, kind: Kind, mode: Mode) -> Any:
             force=force,
             reset=mode.reset,
         )
+        if merged == _unmanaged(tree) and equal_but_for_times(entries, old.metadata.managed_fields):
+            entries = old.metadata.managed_fields  # nothing changed, so nothing is written
         obj = object_from(call, kind, merged)
         if not applied["metadata"].get("resourceVersion"):
             obj.metadata.resource_version = ""
@@ -154,6 +157,11 @@ async def _apply(api: Api, call: Call, kind: Kind, mode: Mode) -> Any:
     object_from(call, kind, applied)  # complains of what cannot be read before anything else
     call.applied = applied
     return await api.writer.update(call, strategy, mode, make, may_create=None if mode.subresource else first)
+
+
+def _unmanaged(tree: dict[str, Any]) -> dict[str, Any]:
+    meta = {key: value for key, value in tree["metadata"].items() if key != "managedFields"}
+    return {**tree, "metadata": meta}
 
 
 def _check_applied(call: Call, kind: Kind, sent: dict[str, Any]) -> None:

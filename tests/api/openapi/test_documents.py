@@ -28,8 +28,6 @@ _KNOWN_DIFFERENCES = {
     "PersistentVolumeClaimStatus.accessModes": "usual values of items are not listed",
     "PersistentVolumeClaimStatus.allocatedResourceStatuses": "usual values of items are not listed",
     "PersistentVolumeSpec.accessModes": "usual values of items are not listed",
-    "PersistentVolumeSpec.claimRef": "nothing says that it is owned in parts",
-    "PodDisruptionBudgetSpec.selector": "nothing says that a patch replaces it whole",
     "ResourceQuotaSpec.scopes": "usual values of items are not listed",
     "ServiceSpec.ipFamilies": "usual values of items are not listed",
     "DeviceRequestAllocationResult.skipNodeOperations": "KEP-5945: a boolean; the list is read too",
