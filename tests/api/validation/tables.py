@@ -119,7 +119,7 @@ def check(found: list[FieldError], expected: tuple[str, ...]) -> None:
         want if want.endswith("...") and text.startswith(want[:-3]) else text
         for text, want in zip(texts, [*expected, *[""] * len(texts)], strict=False)
     ]
-    assert shown == list(expected)
+    assert shown == list(expected), "\n".join(["found:", *texts])
 
 
 def check_create(kind: type[KubeObject], good: Tree, one: Case) -> None:
