@@ -21,6 +21,7 @@ from nodeward.api.validation.node_config import validate_config_source, validate
 from nodeward.api.validation.node_readiness import validate_readiness_gates
 from nodeward.api.validation.resources import validate_quantity
 from nodeward.api.validation.tolerations import validate_taints
+from nodeward.api.validation.validator import distinct
 from nodeward.base.fielderror import (
     FieldError,
     duplicate,
@@ -47,7 +48,7 @@ node_name = dns_subdomain
 def validate_node(node: Node, ctx: Context) -> list[FieldError]:
     errors = validate_metadata(node.metadata, node_name, namespaced=False)
     errors += _always(node, ctx)
-    return errors + _spec_extras(node, ctx)
+    return distinct(errors + _spec_extras(node, ctx))
 
 
 def _always(node: Node, ctx: Context) -> list[FieldError]:
@@ -79,7 +80,7 @@ def validate_node_update(new: Node, old: Node, ctx: Context) -> list[FieldError]
     errors = validate_metadata(new.metadata, node_name, namespaced=False)
     errors += _always(new, ctx)
     errors += validate_node_status_update(new, old, ctx)
-    return errors + _spec_extras(new, ctx)
+    return distinct(errors + _spec_extras(new, ctx))
 
 
 def validate_node_status_update(new: Node, old: Node, ctx: Context) -> list[FieldError]:
@@ -105,7 +106,7 @@ def validate_node_status_update(new: Node, old: Node, ctx: Context) -> list[Fiel
         errors += validate_taints(new.spec.taints, METADATA.child("taints"))
     if new.spec.external_id != old.spec.external_id:
         errors.append(forbidden(_SPEC.child("externalID"), "may not be updated"))
-    return errors
+    return distinct(errors)
 
 
 def validate_declared_features(features: list[str]) -> list[FieldError]:

@@ -25,6 +25,7 @@ from nodeward.api.validation.pod_annotations import (
 )
 from nodeward.api.validation.pod_options import PodOptions
 from nodeward.api.validation.pod_spec import validate_pod_spec
+from nodeward.api.validation.validator import distinct
 from nodeward.base.fielderror import FieldError, forbidden, invalid, not_supported, required
 from nodeward.base.fieldpath import ROOT, FieldPath
 
@@ -43,8 +44,7 @@ def validate_pod(pod: Pod, ctx: Context) -> list[FieldError]:
     if pod.spec.node_name and pod.spec.scheduling_gates:
         detail = "cannot be set until all schedulingGates have been cleared"
         errors.append(forbidden(SPEC.child("nodeName"), detail))
-    errors += validate_annotations_match_fields(pod.metadata, pod.spec, SPEC)
-    return errors
+    return distinct(errors + validate_annotations_match_fields(pod.metadata, pod.spec, SPEC))
 
 
 def validate_pod_metadata_and_spec(pod: Pod, options: PodOptions) -> list[FieldError]:

@@ -21,6 +21,7 @@ from nodeward.api.validation.pod_options import PodOptions
 from nodeward.api.validation.pod_qos import compute_qos, pod_qos
 from nodeward.api.validation.pod_resize_dra import uncovered_by_pod
 from nodeward.api.validation.resource_totals import ResourceList, is_sidecar
+from nodeward.api.validation.validator import distinct
 from nodeward.base.fielderror import FieldError, forbidden, invalid
 from nodeward.base.fieldpath import ROOT, FieldPath
 
@@ -49,10 +50,10 @@ def validate_pod_resize(new: Pod, old: Pod, ctx: Context) -> list[FieldError]:
                 "resize of pods with pod-level resources is forbidden when "
                 "InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled"
             )
-            return [*errors, forbidden(ROOT, detail)]
+            return distinct([*errors, forbidden(ROOT, detail)])
         errors += _pod_level(new, old, rest, ctx)
     if faults := _same_containers(new.spec, old.spec):
-        return errors + faults
+        return distinct(errors + faults)
     errors += _nothing_removed(new.spec, old.spec, ctx)
     rest.containers = [
         _with_old_compute(mine, theirs)
@@ -76,7 +77,7 @@ def validate_pod_resize(new: Pod, old: Pod, ctx: Context) -> list[FieldError]:
         errors.append(forbidden(SPEC.child("volumes"), detail))
     if not errors and rest != old.spec:
         errors.append(forbidden(SPEC, _ONLY_COMPUTE))
-    return errors
+    return distinct(errors)
 
 
 def _node_can_resize(pod: Pod) -> bool:

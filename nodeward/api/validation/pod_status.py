@@ -28,6 +28,7 @@ from nodeward.api.validation.pod_status_containers import (
 )
 from nodeward.api.validation.pod_status_volumes import validate_volume_health
 from nodeward.api.validation.pod_update import validate_annotations_update
+from nodeward.api.validation.validator import distinct
 from nodeward.base.fielderror import FieldError, forbidden, internal, invalid
 from nodeward.base.fieldpath import ROOT, FieldPath
 
@@ -64,8 +65,7 @@ def validate_pod_status_update(new: Pod, old: Pod, ctx: Context) -> list[FieldEr
     errors += _pod_ips(status, old.status, ctx)
     if status.host_ips:
         errors += _host_ips(status, old.status, ctx)
-    errors += _containers(new, ctx)
-    return errors
+    return distinct(errors + _containers(new, ctx))
 
 
 def _containers(pod: Pod, ctx: Context) -> list[FieldError]:

@@ -29,6 +29,7 @@ from nodeward.api.validation.pod_diff import spec_diff
 from nodeward.api.validation.pod_extras import validate_only_deleted_gates
 from nodeward.api.validation.pod_options import PodOptions
 from nodeward.api.validation.tolerations import validate_only_added_tolerations
+from nodeward.api.validation.validator import distinct
 from nodeward.base.fielderror import FieldError, forbidden, invalid, quote, required
 from nodeward.base.fieldpath import ROOT, FieldPath
 
@@ -52,12 +53,12 @@ def validate_pod_update(new: Pod, old: Pod, ctx: Context) -> list[FieldError]:
     ):
         if len(mine) != len(theirs):
             detail = "pod updates may not add or remove containers"
-            return [*errors, forbidden(SPEC.child(name), detail)]
+            return distinct([*errors, forbidden(SPEC.child(name), detail)])
         errors += _images(mine, SPEC.child(name))
     if fault := _deadline(new.spec.active_deadline_seconds, old.spec.active_deadline_seconds):
         errors.append(fault)
         if new.spec.active_deadline_seconds is not None:
-            return errors
+            return distinct(errors)
     errors += validate_only_added_tolerations(
         new.spec.tolerations, old.spec.tolerations, SPEC.child("tolerations"), options.comparison_operators
     )
@@ -66,7 +67,7 @@ def validate_pod_update(new: Pod, old: Pod, ctx: Context) -> list[FieldError]:
     )
     if new.spec != old.spec:
         errors += _frozen_fields(new.spec, old.spec)
-    return errors
+    return distinct(errors)
 
 
 def validate_annotations_update(new: Pod, old: Pod, options: PodOptions) -> list[FieldError]:
@@ -92,7 +93,7 @@ def validate_ephemeral_containers_update(new: Pod, old: Pod, ctx: Context) -> li
         elif mine != container:
             diff = spec_diff(container, mine)
             errors.append(forbidden(path, f"existing ephemeral containers {name} may not be changed\n{diff}"))
-    return errors
+    return distinct(errors)
 
 
 def _images(containers: list[Container], path: FieldPath) -> list[FieldError]:

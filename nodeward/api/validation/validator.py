@@ -32,3 +32,10 @@ class Validator:
 
 #: What each half of the registry is: kind to rules.
 Validators = dict[type[KubeObject], Validator]
+
+
+def distinct(errors: list[FieldError]) -> list[FieldError]:
+    """Each fault once, where it was first found: rules for all times and rules for changes often say the same."""
+    if len(errors) < 2:
+        return errors
+    return list({str(error): error for error in reversed(errors)}.values())[::-1]
