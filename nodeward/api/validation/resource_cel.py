@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-#: Deeper nesting than this is refused rather than followed.
-_DEEPEST: Final = 250
+#: Unlike upstream, which stops at 250: deeper nesting is refused, as each level costs frames on Python's stack.
+_DEEPEST: Final = 100
 
 _TOKEN: Final = re.compile(
     r"""
@@ -33,13 +33,7 @@ _OPERAND: Final = (
     "NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
 _LITERALS: Final = ("bytes", "raw", "string", "float", "uint", "int")
-_LEVELS: Final = (
-    frozenset({"||"}),
-    frozenset({"&&"}),
-    frozenset({"==", "!=", "<", "<=", ">", ">=", "in"}),
-    frozenset({"+", "-"}),
-    frozenset({"*", "/", "%"}),
-)
+_BINARY: Final = ("||", "&&", "==", "!=", "<", "<=", ">", ">=", "in", "+", "-", "*", "/", "%")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,21 +119,19 @@ class _Parser:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise _SyntaxFault(self._token.start, f"expression recursion limit exceeded: {_DEEPEST}")
-        self._binary(0)
+        self._operation()
         if self._accept("?"):
-            self._binary(0)
+            self._operation()
             self._expect(":")
             self._expression()
         self._depth -= 1
 
-    def _binary(self, level: int) -> None:
-        if level == len(_LEVELS):
-            self._unary()
-            return
-        self._binary(level + 1)
-        while self._is(*_LEVELS[level]):
+    def _operation(self) -> None:
+        # Which operator binds tighter changes the value, never whether the text is well formed.
+        self._unary()
+        while self._is(*_BINARY):
             self._next += 1
-            self._binary(level + 1)
+            self._unary()
 
     def _unary(self) -> None:
         sign = self._token.text
