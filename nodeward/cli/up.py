@@ -21,6 +21,7 @@ from nodeward.apiserver.pki import Pki, kubeconfig, server_context
 from nodeward.apiserver.security import TokenSettings
 from nodeward.apiserver.server import ApiServer, Settings
 from nodeward.base.errors import ConfigError
+from nodeward.cli.controllers import start_controllers
 from nodeward.features import Gates
 from nodeward.machinery.clock import Clock, RealChance, RealClock
 from nodeward.store.interface import Store
@@ -52,7 +53,11 @@ async def _serve(args: argparse.Namespace) -> int:
     started = clock.monotonic_ns()
     stop = _stop_signal()
     home = Path(args.dir)
-    server, port = await start_server(args, home, clock)
+    pki = Pki(home / "pki", clock.now_ns())
+    server, port = await start_server(args, home, pki, clock)
+    controllers = None
+    if args.command == "up":
+        controllers = await start_controllers(server, clock, pki.authority_certificate.decode())
     # What is alive now lives as long as the process; the collector need not look at it again.
     gc.collect()
     gc.freeze()
@@ -61,6 +66,8 @@ async def _serve(args: argparse.Namespace) -> int:
     _announce(args, home, port, seconds)
     await stop.wait()
     print("stopping...", file=sys.stderr, flush=True)
+    if controllers is not None:
+        await controllers.stop()
     await server.stop()
     return 0
 
@@ -96,9 +103,8 @@ def _kubeconfig_path(args: argparse.Namespace, home: Path) -> Path:
     return Path(args.kubeconfig) if args.kubeconfig else home / "kubeconfig"
 
 
-async def start_server(args: argparse.Namespace, home: Path, clock: Clock) -> tuple[ApiServer, int]:
+async def start_server(args: argparse.Namespace, home: Path, pki: Pki, clock: Clock) -> tuple[ApiServer, int]:
     """An API server that answers, and the port it answers on."""
-    pki = Pki(home / "pki", clock.now_ns())
     serving = pki.serving(socket.gethostname(), (_host(args), args.bind_address))
     settings = Settings(
         kubernetes_version=args.kubernetes_version,

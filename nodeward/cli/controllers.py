@@ -1,0 +1,29 @@
+"""Controllers beside an API server in the same process, each in the name and with the rights of its service account."""
+
+from __future__ import annotations
+
+from nodeward.apiserver.auth.user import AUTHENTICATED, User, service_account_groups, service_account_name
+from nodeward.apiserver.server import ApiServer
+from nodeward.controllers.runner import MANAGER, Runner
+from nodeward.machinery.client import Client
+from nodeward.machinery.clock import Clock, RealChance
+
+_NAMESPACE = "kube-system"
+
+
+async def start_controllers(server: ApiServer, clock: Clock, root_ca: str) -> Runner:
+    """Controllers at work, and everything done that a fresh cluster needs of them before its first pod."""
+    runner = Runner(lambda name: client_of(server, name), clock, RealChance(), root_ca=root_ca)
+    await runner.start()
+    await runner.settled()
+    return runner
+
+
+def client_of(server: ApiServer, name: str) -> Client:
+    """The client of one controller, or of the informers they share."""
+    if name == MANAGER:
+        user = User(f"system:{MANAGER}", groups=(AUTHENTICATED,))
+    else:
+        groups = (*service_account_groups(_NAMESPACE), AUTHENTICATED)
+        user = User(service_account_name(_NAMESPACE, name), groups=groups)
+    return server.client(name, user)
