@@ -76,6 +76,8 @@ def _tag(data: bytes, at: int) -> tuple[int, int, int]:
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """Seven bits a byte, the lowest first; ten bytes hold 64 bits, and what is above them does not count."""
+    if at < len(data) and data[at] < 0x80:  # nearly all are tags and lengths of one byte
+        return data[at], at + 1
     value = shift = 0
     for byte in data[at : at + 10]:
         value |= (byte & 0x7F) << shift

@@ -37,6 +37,8 @@ class Desk:
     read: list[tuple[str, str]] = field(default_factory=list)
     #: (content type, patch) of every change
     patches: list[tuple[str, Any]] = field(default_factory=list)
+    #: (path, content type, body) of every creation
+    created: list[tuple[str, str, bytes]] = field(default_factory=list)
     url: str = ""
 
 
@@ -59,8 +61,21 @@ class _Handler(BaseHTTPRequestHandler):
         self.desk.patches.append((self.headers["Content-Type"], json.loads(body)))
         self._answer(Document(msgspec.json.encode(self.desk.objects[urlsplit(self.path).path])))
 
-    def _answer(self, document: Document | OpenApiDocument) -> None:
-        self.send_response(200)
+    def do_POST(self) -> None:
+        """What should be created is noted down, and turned away."""
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.desk.created.append((urlsplit(self.path).path, self.headers["Content-Type"], body))
+        status = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "status": "Failure",
+            "message": "noted down",
+            "code": 403,
+        }
+        self._answer(Document(msgspec.json.encode(status)), 403)
+
+    def _answer(self, document: Document | OpenApiDocument, code: int = 200) -> None:
+        self.send_response(code)
         self.send_header("Content-Type", document.content_type)
         self.send_header("Content-Length", str(len(document.body)))
         self.end_headers()
