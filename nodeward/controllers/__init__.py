@@ -1,0 +1,16 @@
+"""The control loops that make the cluster become what its objects say. Adding one is a file and a line here.
+
+`runner` starts what is listed; the names are those of kube-controller-manager's service accounts, so that each
+controller has the rights of its bootstrap role and no others.
+"""
+
+from __future__ import annotations
+
+from nodeward.controllers import namespace, root_ca, service_account
+from nodeward.controllers.controller import Entry
+
+CONTROLLERS: tuple[Entry, ...] = (
+    Entry("service-account-controller", service_account.ServiceAccountController),
+    Entry("root-ca-cert-publisher", root_ca.publisher),
+    Entry("namespace-controller", namespace.NamespaceController),
+)
