@@ -71,6 +71,7 @@ class App:
     async def _serve(self, call: Call, peer: Peer) -> Answer:
         self._security.admit(call, peer)
         if not call.is_resource:
+            self._metrics.inflight(self._reading, self._mutating)
             return await self._documents.serve(call)
         kind = call.kind
         if kind is None or (call.subresource and kind.subresource(call.subresource) is None):

@@ -1,8 +1,17 @@
-"""What the API server counts, under the names Kubernetes uses, so that dashboards and alerts carry over."""
+"""What the API server counts, under the names Kubernetes uses, so that dashboards and alerts carry over.
+
+Counting happens on every request and must cost next to nothing: requests of one kind share a `_Counted`, which is plain
+numbers; the forms Prometheus reads are made when somebody asks.
+"""
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from nodeward.apiserver.request import Call
 
@@ -33,131 +42,110 @@ _SECONDS = (
 )
 _BYTES = (1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 _LABELS = ("verb", "group", "version", "resource", "subresource", "scope", "component")
+_VERBS = {"create": "POST", "update": "PUT", "delete": "DELETE", "get": "GET", "list": "LIST"}
+
+_Key = tuple[str, str, str, str, str, bool, bool, bool, bool]
 
 
-class Metrics:
+class _Histogram:
+    """Numbers sorted into buckets."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Cumulative, as Prometheus wants them."""
+        seen, found = 0, []
+        for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
+            seen += count
+            found.append(("+Inf" if bound == float("inf") else str(float(bound)), float(seen)))
+        return found
+
+
+class _Counted:
+    """Requests that are counted together."""
+
+    __slots__ = ("codes", "dry_run", "duration", "labels", "open", "sizes")
+
+    def __init__(self, labels: tuple[str, ...], dry_run: str) -> None:
+        self.labels = labels
+        self.dry_run = dry_run
+        self.codes: dict[int, int] = {}
+        self.duration = _Histogram(_SECONDS)
+        self.sizes = _Histogram(_BYTES)
+        self.open = 0
+
+
+class Metrics(Collector):
     """One server's counters; nothing global."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "apiserver_request_total",
-            "Requests by verb, resource and code.",
-            ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component", "code"),
-            registry=self.registry,
+        self._seen: dict[_Key, _Counted] = {}
+        self._reading = self._mutating = 0
+        self._objects = self._gauge(
+            "apiserver_resource_objects", "Stored objects by resource.", "group", "resource"
         )
-        self._duration = Histogram(
-            "apiserver_request_duration_seconds",
-            "Time to answer, by verb and resource; watches are not counted.",
-            (*_LABELS[:1], "dry_run", *_LABELS[1:]),
-            buckets=_SECONDS,
-            registry=self.registry,
+        self._storage = self._gauge(
+            "apiserver_storage_size_bytes", "Bytes the store holds.", "storage_cluster_id"
         )
-        self._sizes = Histogram(
-            "apiserver_response_sizes",
-            "Bytes of answers to lists and gets.",
-            _LABELS,
-            buckets=_BYTES,
-            registry=self.registry,
+        self._gates = self._gauge("kubernetes_feature_enabled", "Feature gates, 1 for on.", "name", "stage")
+        self._version = self._gauge(
+            "version_info", "Versions of this component.", "component", "binary", "emulation", "min_compat"
         )
-        self._long_running = Gauge(
-            "apiserver_longrunning_requests",
-            "Watches that are open now.",
-            _LABELS,
-            registry=self.registry,
-        )
-        self._inflight = Gauge(
-            "apiserver_current_inflight_requests",
-            "Requests being answered now, by kind.",
-            ("request_kind",),
-            registry=self.registry,
-        )
-        self._objects = Gauge(
-            "apiserver_resource_objects",
-            "Stored objects by resource.",
-            ("group", "resource"),
-            registry=self.registry,
-        )
-        self._storage = Gauge(
-            "apiserver_storage_size_bytes",
-            "Bytes the store holds.",
-            ("storage_cluster_id",),
-            registry=self.registry,
-        )
-        self._gates = Gauge(
-            "kubernetes_feature_enabled",
-            "Feature gates, 1 for on.",
-            ("name", "stage"),
-            registry=self.registry,
-        )
-        self._version = Gauge(
-            "version_info",
-            "Versions of this component.",
-            ("component", "binary", "emulation", "min_compat"),
-            registry=self.registry,
-        )
-        self.inflight_reading = self._inflight.labels("readOnly")
-        self.inflight_mutating = self._inflight.labels("mutating")
-        # Children are looked up by what tells requests apart; finding one must not cost more than counting it.
-        self._seen: dict[tuple[str, str, str, str, bool, bool, int], _Counted] = {}
+        self.registry.register(self)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(name, text, labels, registry=self.registry)
+
+    # -- counting
 
     def answered(self, call: Call, code: int, seconds: float, size: int) -> None:
         """One request was answered."""
-        key = (
-            call.verb,
-            call.group,
-            call.resource,
-            call.subresource,
-            bool(call.namespace),
-            call.is_dry_run,
-            code,
-        )
-        counted = self._seen.get(key)
-        if counted is None:
-            counted = self._seen[key] = self._count(call, code)
-        counted.total.inc()
-        if counted.duration is not None:
-            counted.duration.observe(seconds)
-        if counted.sizes is not None:
-            counted.sizes.observe(size)
-
-    def _count(self, call: Call, code: int) -> _Counted:
-        labels, dry_run = self._labels(call), "All" if call.is_dry_run else ""
-        verb, *rest = labels
-        total = self._requests.labels(verb, dry_run, *rest, str(code))
-        duration = None if verb == "WATCH" else self._duration.labels(verb, dry_run, *rest)
-        sizes = self._sizes.labels(*labels) if verb in ("GET", "LIST") else None
-        return _Counted(total, duration, sizes)
-
-    @staticmethod
-    def _labels(call: Call) -> tuple[str, ...]:
-        verb = {"create": "POST", "update": "PUT", "deletecollection": "DELETECOLLECTION"}.get(
-            call.verb, call.verb
-        )
-        scope = (
-            ""
-            if not call.resource
-            else "resource"
-            if call.name
-            else "namespace"
-            if call.namespace
-            else "cluster"
-        )
-        known = call.kind is not None or not call.resource
-        resource = call.resource if known else ""
-        return (
-            verb.upper(),
-            call.group if known else "",
-            call.version,
-            resource,
-            call.subresource if known else "",
-            scope,
-            "apiserver",
-        )
+        counted = self._of(call)
+        counted.codes[code] = counted.codes.get(code, 0) + 1
+        counted.duration.observe(seconds)
+        counted.sizes.observe(size)
 
     def watching(self, call: Call, step: int) -> None:
         """A watch began (+1) or ended (-1)."""
-        self._long_running.labels(*self._labels(call)).inc(step)
+        self._of(call).open += step
+
+    def _of(self, call: Call) -> _Counted:
+        key = (
+            call.verb, call.group, call.version, call.resource, call.subresource, bool(call.namespace),
+            bool(call.name), call.kind is None, call.is_dry_run,
+        )  # fmt: skip
+        counted = self._seen.get(key)
+        if counted is None:
+            if call.kind is None and call.resource:
+                # Peers choose unknown names; they are all counted as one, so that they cannot fill the memory.
+                key = (call.verb, "", "", "", "", False, False, True, False)
+                counted = self._seen.get(key)
+            if counted is None:
+                counted = self._seen[key] = _Counted(self._labels(call), "All" if call.is_dry_run else "")
+        return counted
+
+    @staticmethod
+    def _labels(call: Call) -> tuple[str, ...]:
+        verb = _VERBS.get(call.verb, call.verb.upper())
+        if call.kind is None:
+            return (verb, "", "", "", "", "", "apiserver")
+        scope = "resource" if call.name else "namespace" if call.namespace else "cluster"
+        return (verb, call.group, call.version, call.resource, call.subresource, scope, "apiserver")
+
+    def inflight(self, reading: int, mutating: int) -> None:
+        self._reading, self._mutating = reading, mutating
+
+    # -- settings
 
     def set_objects(self, counts: dict[tuple[str, str], int], store_bytes: int) -> None:
         for (group, resource), count in counts.items():
@@ -169,16 +157,46 @@ class Metrics:
             self._gates.labels(name, stage).set(1 if is_on else 0)
         self._version.labels("kube-apiserver", version, version, min_compatibility).set(1)
 
+    # -- showing
+
+    def collect(self) -> Iterator[Metric]:
+        """What was counted, in Prometheus' form."""
+        rest = _LABELS[1:]
+        requests = CounterMetricFamily(
+            "apiserver_request_total",
+            "Requests by verb, resource and code.",
+            labels=("verb", "dry_run", *rest, "code"),
+        )
+        durations = HistogramMetricFamily(
+            "apiserver_request_duration_seconds",
+            "Time to answer, by verb and resource; watches are not counted.",
+            labels=("verb", "dry_run", *rest),
+        )
+        sizes = HistogramMetricFamily(
+            "apiserver_response_sizes", "Bytes of answers to lists and gets.", labels=_LABELS
+        )
+        watches = GaugeMetricFamily(
+            "apiserver_longrunning_requests", "Watches that are open now.", labels=_LABELS
+        )
+        for counted in self._seen.values():
+            verb, *others = counted.labels
+            for code, count in counted.codes.items():
+                requests.add_metric((verb, counted.dry_run, *others, str(code)), count)
+            if verb == "WATCH":
+                watches.add_metric(counted.labels, counted.open)
+                continue
+            timed = counted.duration
+            durations.add_metric((verb, counted.dry_run, *others), timed.buckets(), timed.total)
+            if verb in ("GET", "LIST"):
+                sizes.add_metric(counted.labels, counted.sizes.buckets(), counted.sizes.total)
+        inflight = GaugeMetricFamily(
+            "apiserver_current_inflight_requests",
+            "Requests being answered now, by kind.",
+            labels=("request_kind",),
+        )
+        inflight.add_metric(("readOnly",), self._reading)
+        inflight.add_metric(("mutating",), self._mutating)
+        yield from (requests, durations, sizes, watches, inflight)
+
     def text(self) -> bytes:
         return generate_latest(self.registry)
-
-
-class _Counted:
-    """Where one kind of request is counted."""
-
-    __slots__ = ("duration", "sizes", "total")
-
-    def __init__(self, total: Counter, duration: Histogram | None, sizes: Histogram | None) -> None:
-        self.total = total
-        self.duration = duration
-        self.sizes = sizes

@@ -11,7 +11,7 @@ from urllib.parse import unquote, unquote_plus
 
 from nodeward.api.errors import bad_request
 from nodeward.api.scheme import Kind, Scheme
-from nodeward.apiserver.auth.user import Attributes, User
+from nodeward.apiserver.auth.user import ANONYMOUS_USER, Attributes, User
 from nodeward.machinery.transport import Request
 
 
@@ -57,6 +57,9 @@ class Query:
             raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
+#: What most requests ask beside their path.
+NO_QUERY = Query("")
+
 _ONE = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
 _MANY = {
     "GET": "list",
@@ -82,7 +85,7 @@ class Call:
     subresource: str = ""
     namespace: str = ""
     name: str = ""
-    user: User = field(default_factory=lambda: User("system:anonymous", "", (), {}))
+    user: User = ANONYMOUS_USER
     #: server-side apply: what the client applied
     applied: dict[str, Any] | None = None
     #: texts for `Warning` headers
@@ -122,7 +125,7 @@ class Call:
 
 def resolve(request: Request, scheme: Scheme) -> Call:
     """Read the path. Without `resource` the call is not about objects, without `kind` about unknown ones."""
-    call = Call(request, Query(request.query))
+    call = Call(request, Query(request.query) if request.query else NO_QUERY)
     parts = request.path.split("/")
     if len(parts) < 4 or parts[0]:
         call.verb = request.method.lower()

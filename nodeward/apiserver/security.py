@@ -130,7 +130,8 @@ class Security:
             peer.identity = certificate_user(peer.certificate, peer.der)
         subject = cast(User | None, peer.identity)
         headers = call.request.headers
-        pairs = _pairs(headers) if subject is None and "authorization" in headers else ()
+        shown = headers.get("authorization") if subject is None else None
+        pairs = ((b"authorization", shown.encode("latin-1", "replace")),) if shown else ()
         user = self.authenticator.authenticate(
             peer_subject=subject, headers=pairs, now_ns=self._env.clock.now_ns()
         )
