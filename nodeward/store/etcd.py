@@ -210,9 +210,6 @@ class EtcdStore:
         low = (self._root + max(prefix, start)).encode()
         end = prefix_end(self._root + prefix)
         stop = _NO_END if end is None else end.encode()
-        if stop != _NO_END and low >= stop:
-            at = revision or await self._newest()
-            return Page((), Revision(at), 0)
         items: list[KeyValue] = []
         at = revision
         while True:

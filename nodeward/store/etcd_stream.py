@@ -10,15 +10,13 @@ What must stay true: steps come in revision order without gaps, across reconnect
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Final
 
-import grpc.aio
-
 from nodeward.store.etcd_wire import messages
 from nodeward.store.etcd_wire.members import Members, pause
+from nodeward.store.etcd_wire.tap import Ended, Tap
 from nodeward.store.interface import EMPTY, Compacted, Event, Revision
 
 #: after this much silence we ask whether anybody is there
@@ -31,10 +29,6 @@ _RECONNECT_SECONDS: Final = 0.05
 _ALL: Final = b"\x00"
 
 Step = tuple[list[Event], Revision]
-
-
-class _Broken(Exception):
-    """The stream ended or fell silent."""
 
 
 class _Missed(Exception):
@@ -53,63 +47,55 @@ class Stream:
         closing = self._members.closing
         is_current = True
         while not closing.is_set():
-            number, call = self._members.watch()
+            number, tap = self._members.watch()
             try:
-                async with aclosing(self._read(call, after, is_current)) as steps:
+                async with aclosing(self._read(tap, after, is_current)) as steps:
                     async for step in steps:
                         is_current = True
                         after = step[1]
                         yield step
             except _Missed:
                 is_current = False
-            except (_Broken, grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            except Ended:
                 self._members.avoid(number)
                 await pause(closing, _RECONNECT_SECONDS)
             finally:
-                call.cancel()
+                tap.close()
 
-    async def _read(self, call: Any, after: Revision, is_current: bool) -> AsyncGenerator[Step, None]:
+    async def _read(self, tap: Tap, after: Revision, is_current: bool) -> AsyncGenerator[Step, None]:
         # If nothing has happened after `after`, the stream begins at the next revision and is live at once. If
         # something has, starting at `after` itself makes etcd complain exactly if any of it is forgotten.
         start = max(after, EMPTY) + is_current
         create = messages.WatchCreateRequest(key=_ALL, range_end=_ALL, start_revision=start)
-        await call.write(messages.WatchRequest(create_request=create))
+        tap.send(messages.WatchRequest(create_request=create))
         question = messages.WatchRequest(progress_request=messages.WatchProgressRequest())
-        reading = asyncio.ensure_future(call.read())
         unanswered = 0
-        try:
-            while True:
-                await asyncio.wait({reading}, timeout=_SILENCE_SECONDS)
-                if not reading.done():
-                    unanswered += 1
-                    if unanswered > _QUESTIONS:
-                        raise _Broken
-                    await call.write(question)
-                    continue
-                response = reading.result()
+        while True:
+            answers = await tap.take(_SILENCE_SECONDS)
+            if answers:
                 unanswered = 0
-                if not isinstance(response, messages.WatchResponse):  # the end of the stream
-                    raise _Broken
-                reading = asyncio.ensure_future(call.read())
-                if response.canceled:
-                    if response.compact_revision:
-                        raise Compacted(after, response.compact_revision)
-                    raise _Broken
-                if response.created and is_current and response.header.revision > after:
+            elif unanswered < _QUESTIONS:
+                unanswered += 1
+                tap.send(question)
+            else:
+                raise Ended
+            known = after
+            events: list[Event] = []
+            for answer in answers:
+                if answer.canceled:
+                    if answer.compact_revision:
+                        raise Compacted(after, answer.compact_revision)
+                    raise Ended
+                if answer.created and is_current and answer.header.revision > known:
                     raise _Missed
-                if response.events:
-                    events, newest = self._decode(response.events, after)
-                    if newest > after:
-                        after = newest
-                        yield events, newest
-        finally:
-            reading.cancel()
+                after = self._decode(answer.events, after, events)
+            if after > known:
+                yield events, after
 
-    def _decode(self, raw: Any, after: Revision) -> Step:
-        """The events newer than `after` that are ours, and the newest revision among all of them."""
+    def _decode(self, raw: Any, after: Revision, events: list[Event]) -> Revision:
+        """Add what is newer than `after` and ours to `events`; the newest revision among all of them."""
         root = self._root
         size = len(root)
-        events: list[Event] = []
         newest = after
         for each in raw:
             kv = each.kv
@@ -124,4 +110,4 @@ class Stream:
                     events.append(Event(revision, name, None, False))
                 else:
                     events.append(Event(revision, name, kv.value, kv.create_revision == revision))
-        return events, newest
+        return newest

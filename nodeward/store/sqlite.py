@@ -3,8 +3,8 @@
 In: conditional writes. Out: pages, watches. All decisions are taken on the event loop's thread against an
 index in memory (key -> create and mod revision) that already counts the writes on their way to the disk; the
 writer's thread only appends rows (`sqlite_writer.py`). Values are not kept in memory, but for those not
-committed yet and the most recent events. Reads are made on the loop's thread in short pieces: SQLite gives up
-the interpreter lock at every row, so a reading thread would have to win it back from a busy loop row by row.
+committed yet and the most recent events. Reads are made on the loop's thread in short pieces: SQLite
+gives up the interpreter lock at every row, so a reading thread and the loop would fight over it row by row.
 
 What must stay true: revisions are contiguous; `_feed.revision` is the newest committed one and reads go no
 further; a write is answered, and watchers are told, only after its transaction is on the disk; when a

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from nodeward.base.errors import NodewardError
 from nodeward.store.interface import StoreCorrupt, StoreUnavailable
-from nodeward.store.sqlite_index import Entry, KeyIndex
+from nodeward.store.sqlite_index import Entry, KeyIndex, LogBroken
 
 #: "NdWd": marks a SQLite file as ours
 APPLICATION_ID: Final = 0x4E645764
@@ -207,19 +207,14 @@ def load(reader: sqlite3.Connection, path: Path) -> Content:
             else:
                 entries.pop(key, None)
         # The newest revision may be a delete that was swept away: then compaction went up to it.
-        keys = KeyIndex(entries, compacted)
-        for key, created, previous, revision in reader.execute(
-            "SELECT key, create_rv, prev_rv, rv FROM log WHERE rv > ? ORDER BY rv", (compacted,)
-        ):
-            replaced = keys.get(key)
-            if (replaced[1] if replaced is not None else 0) != previous or revision != keys.newest + 1:
-                raise StoreCorrupt(f"{path} is damaged (revision {revision} does not follow); {_RESTORE}")
-            if created:
-                keys.put(key, replaced)
-            elif replaced is not None:
-                keys.delete(key, replaced)
+        rows = reader.execute(
+            "SELECT rv, key, create_rv, prev_rv FROM log WHERE rv > ? ORDER BY rv", (compacted,)
+        )
+        keys = KeyIndex(entries, compacted, rows)
     except sqlite3.Error as error:
         raise explain(error, path) from error
+    except LogBroken as error:
+        raise StoreCorrupt(f"{path} is damaged (revision {error} does not follow); {_RESTORE}") from error
     return Content(keys, compacted, swept)
 
 

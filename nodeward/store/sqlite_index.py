@@ -22,22 +22,52 @@ from nodeward.store.sortedkeys import SortedKeys
 #: create revision, mod revision
 Entry = tuple[int, int]
 
+#: revision, key, create revision (0: delete), revision replaced (0: none)
+LogRow = tuple[int, str, int, int]
+
 #: revisions undone before the loop gets its turn
 _UNDO_STEP: Final = 16384
+
+
+class LogBroken(Exception):
+    """A row of the log does not follow from those before it; says which revision."""
 
 
 class KeyIndex:
     """The newest entry of every key, and the way back."""
 
-    def __init__(self, entries: dict[str, Entry], base: int) -> None:
-        """`entries` is the state at revision `base`; there is no way back beyond it."""
-        self.newest = max(base, EMPTY)
-        self._base = self.newest
-        self._entries = entries
-        self._keys = SortedKeys(entries)
+    def __init__(self, entries: dict[str, Entry], base: int, log: Iterable[LogRow] = ()) -> None:
+        """`entries` is the state at revision `base`, `log` what was written since. There is no way back beyond it.
+
+        Raises `LogBroken` if the log does not fit.
+        """
+        self._base = max(base, EMPTY)
         self._touched: list[str] = []
         self._created = array("q")
         self._modified = array("q")
+        self._entries = entries
+        self.newest = self._base
+        self._replay(log)
+        self._keys = SortedKeys(entries)
+
+    def _replay(self, log: Iterable[LogRow]) -> None:
+        """`put` and `delete` for many rows at once, but for the sorting."""
+        entries = self._entries
+        absent = (0, 0)
+        newest = self._base
+        for revision, key, created, previous in log:
+            newest += 1
+            replaced = entries.get(key, absent)
+            if replaced[1] != previous or revision != newest or not (created or previous):
+                raise LogBroken(revision)
+            self._touched.append(key)
+            self._created.append(replaced[0])
+            self._modified.append(previous)
+            if created:
+                entries[key] = (created, revision)
+            else:
+                del entries[key]
+        self.newest = newest
 
     def get(self, key: str) -> Entry | None:
         return self._entries.get(key)

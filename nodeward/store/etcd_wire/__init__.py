@@ -1,1 +1,1 @@
-"""What goes over the wire to etcd: its messages (`messages.py`) and how its members are called (`members.py`)."""
+"""What goes over the wire to etcd: messages (`messages.py`), members to call (`members.py`), streams (`tap.py`)."""

@@ -21,6 +21,7 @@ import grpc.aio
 
 from nodeward.base.errors import ConfigError, NodewardError
 from nodeward.store.etcd_wire import messages
+from nodeward.store.etcd_wire.tap import Tap
 from nodeward.store.interface import StoreUnavailable
 
 #: One attempt may take this long. A write caught by a change of leader is never answered: try again soon. A page of a
@@ -103,17 +104,21 @@ class _Member:
 
     def __init__(self, endpoint: str, tls: Tls | None) -> None:
         self.endpoint = endpoint
+        # Streams are read by a thread of their own (see `tap.py`), hence a channel of the other kind for them.
         if tls is None:
             self.channel = grpc.aio.insecure_channel(endpoint, options=_OPTIONS)
+            self.stream_channel = grpc.insecure_channel(endpoint, options=_OPTIONS)
         else:
-            self.channel = grpc.aio.secure_channel(endpoint, tls.credentials(), options=_OPTIONS)
+            credentials = tls.credentials()
+            self.channel = grpc.aio.secure_channel(endpoint, credentials, options=_OPTIONS)
+            self.stream_channel = grpc.secure_channel(endpoint, credentials, options=_OPTIONS)
         self.calls: dict[str, Any] = {
             "Range": self._unary("KV/Range", messages.RangeRequest, messages.RangeResponse),
             "Txn": self._unary("KV/Txn", messages.TxnRequest, messages.TxnResponse),
             "Compact": self._unary("KV/Compact", messages.CompactionRequest, messages.CompactionResponse),
             "Status": self._unary("Maintenance/Status", messages.StatusRequest, messages.StatusResponse),
         }
-        self.watch: Any = self.channel.stream_stream(
+        self.watch: Any = self.stream_channel.stream_stream(
             "/etcdserverpb.Watch/Watch",
             request_serializer=messages.WatchRequest.SerializeToString,
             response_deserializer=messages.WatchResponse.FromString,
@@ -194,9 +199,10 @@ class Members:
             except Lost as error:
                 await pauses.wait(error)
 
-    def watch(self) -> tuple[int, Any]:
+    def watch(self) -> tuple[int, Tap]:
         """A new watch stream at the preferred member, and that member's number."""
-        return self._preferred, self._members[self._preferred].watch(metadata=_METADATA)
+        member = self._members[self._preferred]
+        return self._preferred, Tap(lambda requests: member.watch(requests, metadata=_METADATA))
 
     def avoid(self, number: int) -> None:
         """Prefer the next member, unless somebody else has moved on already."""
@@ -207,3 +213,4 @@ class Members:
         self.closing.set()
         for member in self._members:
             await member.channel.close(None)
+            member.stream_channel.close()
