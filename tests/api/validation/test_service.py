@@ -325,7 +325,7 @@ def test_new_endpoints(one: Case) -> None:
 
 
 def test_endpoints_that_were_stored_stay() -> None:
-    old = {"subsets": [{}]}
+    old: dict[str, Any] = {"subsets": [{}]}
     check_update(Endpoints, ENDPOINTS, case("kept", {"metadata.labels": {"a": "b"}}, before=old))
 
 
