@@ -135,7 +135,7 @@ def validate_annotation_changes(
 def validate_annotations_match_fields(meta: ObjectMeta, spec: PodSpec, path: FieldPath) -> list[FieldError]:
     """seccomp and AppArmor: annotation and field, where both are set, say the same."""
     annotations = meta.annotations
-    if not annotations:
+    if not any("seccomp" in key or "apparmor" in key for key in annotations):
         return []
     errors: list[FieldError] = []
     context = spec.security_context

@@ -83,7 +83,11 @@ def validate_eviction_responders(responders: list[EvictionResponder], path: Fiel
 
 def validate_file_key_volumes(spec: PodSpec, path: FieldPath) -> list[FieldError]:
     """A variable read from a file needs the file's volume, and it must be an emptyDir."""
-    if not any(container.env for container in containers_of(spec)):
+    if not any(
+        variable.value_from is not None and variable.value_from.file_key_ref is not None
+        for container in containers_of(spec)
+        for variable in container.env
+    ):
         return []
     errors: list[FieldError] = []
     volumes = {volume.name: volume for volume in spec.volumes}

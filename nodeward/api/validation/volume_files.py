@@ -26,7 +26,7 @@ from nodeward.api.validation.downward_api import FILE_FIELDS, validate_field_ref
 from nodeward.api.validation.labels import validate_label_selector
 from nodeward.api.validation.metadata import ANNOTATIONS_LIMIT
 from nodeward.api.validation.names import label_key_faults, size, user_id
-from nodeward.api.validation.paths import validate_local_path
+from nodeward.api.validation.paths import local_path_faults, validate_local_path
 from nodeward.api.validation.pod_options import PodOptions
 from nodeward.api.validation.signers import (
     is_kubernetes_signer,
@@ -58,8 +58,15 @@ def _defaults(
     source: SecretVolumeSource | ConfigMapVolumeSource | DownwardAPIVolumeSource | ProjectedVolumeSource,
     path: FieldPath,
 ) -> list[FieldError]:
+    if _is_plain(source.default_mode, source.default_user):
+        return []
     errors = _mode(source.default_mode, path.child("defaultMode"))
     return errors + _user(source.default_user, path.child("defaultUser"))
+
+
+def _is_plain(mode: int | None, user: int | None) -> bool:
+    """Nothing to complain about? Every pod has a volume of files, so the usual case must cost little."""
+    return (mode is None or 0 <= mode <= 0o777) and user is None
 
 
 def secret(source: SecretVolumeSource, path: FieldPath) -> list[FieldError]:
@@ -82,6 +89,8 @@ def _items(items: list[KeyToPath], path: FieldPath) -> list[FieldError]:
 
 
 def _item(item: KeyToPath, path: FieldPath) -> list[FieldError]:
+    if item.key and item.path and not local_path_faults(item.path) and _is_plain(item.mode, item.user):
+        return []
     errors = [] if item.key else [required(path.child("key"))]
     if not item.path:
         errors.append(required(path.child("path")))
@@ -99,7 +108,7 @@ def downward_api(source: DownwardAPIVolumeSource, path: FieldPath) -> list[Field
 
 def _downward_file(file: DownwardAPIVolumeFile, path: FieldPath) -> list[FieldError]:
     errors = [] if file.path else [required(path.child("path"))]
-    errors += validate_local_path(file.path, path.child("path"))
+    errors += [invalid(path.child("path"), file.path, fault) for fault in local_path_faults(file.path)]
     if file.field_ref is not None:
         errors += validate_field_ref(file.field_ref, FILE_FIELDS, path.child("fieldRef"))
         if file.resource_field_ref is not None:
@@ -110,6 +119,8 @@ def _downward_file(file: DownwardAPIVolumeFile, path: FieldPath) -> list[FieldEr
         errors += validate_resource_ref(file.resource_field_ref, at, in_file=True)
     else:
         errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
+    if _is_plain(file.mode, file.user):
+        return errors
     errors += _mode(file.mode, path.child("mode"))
     return errors + _user(file.user, path.child("user"))
 
@@ -178,19 +189,16 @@ def _token(
 ) -> list[FieldError]:
     errors: list[FieldError] = []
     seconds = token.expiration_seconds
-    at = path.child("expirationSeconds")
     if seconds is None:
-        errors.append(required(at))
-    elif seconds < _SHORTEST_TOKEN:
-        errors.append(invalid(at, seconds, "may not specify a duration less than 10 minutes"))
-    elif seconds > _LONGEST_TOKEN:
-        errors.append(invalid(at, seconds, "may not specify a duration larger than 2^32 seconds"))
+        errors.append(required(path.child("expirationSeconds")))
+    elif not _SHORTEST_TOKEN <= seconds <= _LONGEST_TOKEN:
+        how = "less than 10 minutes" if seconds < _SHORTEST_TOKEN else "larger than 2^32 seconds"
+        at = path.child("expirationSeconds")
+        errors.append(invalid(at, seconds, f"may not specify a duration {how}"))
     if not token.path:
         errors.append(required(volume.child("path")))
-    else:
-        faults = validate_local_path(token.path, volume.child("path"))
-        if faults and not options.non_local_token_path():
-            errors += faults
+    elif (faults := local_path_faults(token.path)) and not options.non_local_token_path():
+        errors += [invalid(volume.child("path"), token.path, fault) for fault in faults]
     return errors + _user(token.user, path.child("user"))
 
 
