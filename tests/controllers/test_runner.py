@@ -125,6 +125,7 @@ def test_a_broken_invariant_stops_that_controller_and_no_other(caplog: pytest.Lo
             before = len(made.controllers[0].calls)
             made.controllers[0].queue.add("c")
             await each.create_namespace("later")
+            assert made.controllers[0].queue.shutting_down
             assert len(made.controllers[0].calls) == before
             assert await each.exists(ServiceAccount, "default", "later")
 
