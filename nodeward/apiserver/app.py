@@ -6,6 +6,7 @@ foresaw is caught one level up, at the edge.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from nodeward.api.errors import ApiError, bad_request, method_not_supported, too_many_requests
@@ -31,7 +32,15 @@ from nodeward.base.fielderror import quote
 from nodeward.machinery.transport import Request
 
 _READING: Final = frozenset({"get", "list", "watch", "head", "options"})
+#: Characters of all warnings together; beyond that, characters of each.
+_WARNINGS_TOTAL: Final = 4096
+_WARNING_EACH: Final = 256
 _NOT_FOUND: Final = b"404 page not found\n"
+#: Core resources that were deprecated before the oldest version we behave like: every answer about them says so.
+_DEPRECATED: Final = {
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
 
 #: Requests answered at a time before clients are asked to come back, as kube-apiserver's defaults.
 MAX_READING: Final = 400
@@ -54,16 +63,19 @@ class App:
     async def handle(self, request: Request, peer: Peer) -> Answer:
         """Answer one request. Only bugs raise."""
         started = self._clock.monotonic_ns()
-        call = resolve(request, self._scheme)
+        try:
+            call = resolve(request, self._scheme)
+        except ApiError as error:
+            return failure(error)
         try:
             answer = await self._serve(call, peer)
         except ApiError as error:
             answer = failure(error)
+        except RecursionError:
+            # Whatever goes through a body recurses as deep as the body nests, and nothing is written before.
+            answer = failure(bad_request("json: exceeded max depth"))
         if call.warnings:
-            answer.headers = {
-                **answer.headers,
-                "Warning": ", ".join(f"299 - {quote(text)}" for text in call.warnings),
-            }
+            answer.headers = {**answer.headers, "Warning": warning_header(call.warnings)}
         seconds = (self._clock.monotonic_ns() - started) / 1e9
         self._metrics.answered(call, answer.status, seconds, answer.size)
         return answer
@@ -76,7 +88,14 @@ class App:
         kind = call.kind
         if kind is None or (call.subresource and kind.subresource(call.subresource) is None):
             return Answer(404, _NOT_FOUND, TEXT)
+        if call.name in (".", "..") or "%" in call.name:
+            why = "may not contain '%'" if "%" in call.name else f"may not be '{call.name}'"
+            raise bad_request(f"Name parameter invalid: {quote(call.name)}: {why}")
+        if kind.resource in _DEPRECATED:
+            call.warn(_DEPRECATED[kind.resource])
         if call.verb == "watch":
+            if not kind.is_stored or "watch" not in kind.verbs:
+                raise method_not_supported(kind.group, kind.resource, "watch")
             answer = await watch(self._api, call, kind)
             if answer.stream is not None:
                 answer.stream = _Counted(answer.stream, self._metrics, call)
@@ -126,6 +145,19 @@ class App:
             case "deletecollection":
                 return await delete_collection(api, call, kind)
         raise bad_request(f"{verb} is not a verb")
+
+
+def warning_header(texts: Sequence[str]) -> str:
+    """All warnings; if they are too much for a header, the first ones, each cut short, as upstream does."""
+    if sum(map(len, texts)) > _WARNINGS_TOTAL:
+        length, kept = 0, []
+        for text in texts:
+            if length >= _WARNINGS_TOTAL:
+                break
+            kept.append(text[:_WARNING_EACH])
+            length += len(kept[-1])
+        texts = kept
+    return ", ".join(f"299 - {quote(text)}" for text in texts)
 
 
 def _pods(kinds: tuple[Kind, ...]) -> int:

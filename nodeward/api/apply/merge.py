@@ -68,7 +68,7 @@ def apply(
     Refuses with a conflict (409), a bad request, or as Kubernetes does with 500 when the configuration does not have
     the form of its kind. The entries stand beside the tree, never in it.
     """
-    _check(applied_tree, schema, api_version)
+    check_configuration(applied_tree, schema, api_version)
     live = empty_tree(schema.python_type) if live_tree is None else _without_entries(live_tree)
     if not existing and live_tree is not None:
         existing = update_managed(
@@ -89,7 +89,8 @@ def apply(
     return merged, entries
 
 
-def _check(applied: dict[str, Any], schema: Schema, api_version: str) -> None:
+def check_configuration(applied: dict[str, Any], schema: Schema, api_version: str) -> None:
+    """Refuse what is no configuration of its kind, whatever there is to apply it to."""
     kind = schema.python_type.__name__
     said = _version_and_kind(applied.get("apiVersion"), applied.get("kind"))
     if said != _version_and_kind(api_version, kind):

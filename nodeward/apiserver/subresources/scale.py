@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any, cast
 
 from nodeward.api.autoscaling_v1 import Scale, ScaleSpec, ScaleStatus
-from nodeward.api.codec import decoder, encode, parse_tree
+from nodeward.api.codec import decoder, encode, parse_tree, to_stored, with_revision
 from nodeward.api.core_v1.pod import ReplicationController
 from nodeward.api.errors import MODIFIED, conflict, invalid, not_found
-from nodeward.api.meta import ObjectMeta
+from nodeward.api.meta import KubeObject, ObjectMeta
 from nodeward.api.scheme import SCALE, Kind
 from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.cache import Item
+from nodeward.apiserver.negotiation import Accepted, accepted
+from nodeward.apiserver.presenting import present_one
 from nodeward.apiserver.reading_body import check_options, read_object
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.strategy import STATUS_PATHS
@@ -27,15 +29,17 @@ _SCALE_KIND = Kind("autoscaling", "v1", "Scale", Scale, "scale", subresources=(S
 
 async def get_scale(api: Api, call: Call, kind: Kind) -> Answer:
     """How many there are, and should be."""
+    wanted = accepted(call.request.headers.get("accept", ""))
     await api.env.hub.fresh()
     item = api.env.hub.cache(kind).objects.get(f"{call.namespace}/{call.name}")
     if item is None:
         raise not_found(kind.group, kind.resource, call.name)
-    return _answer(scale_of(decoder(api.strategy(kind).type).decode(item.data)))
+    return _answer(api, call, decoder(api.strategy(kind).type).decode(item.data), wanted)
 
 
 async def change_scale(api: Api, call: Call, kind: Kind) -> Answer:
     """PUT or PATCH of the number of replicas."""
+    wanted = accepted(call.request.headers.get("accept", ""))
     is_patch = call.verb == "patch"
     check_options(call, "PatchOptions" if is_patch else "UpdateOptions")
     strategy = api.strategy(kind)
@@ -59,7 +63,7 @@ async def change_scale(api: Api, call: Call, kind: Kind) -> Answer:
 
     mode = Mode("scale", strategy.prepare_update, strategy.validate_update, STATUS_PATHS)
     written = await api.writer.update(call, strategy, mode, make)
-    return _answer(scale_of(decoder(strategy.type).decode(written.item.data)))
+    return _answer(api, call, decoder(strategy.type).decode(written.item.data), wanted)
 
 
 def _check(call: Call, kind: Kind, scale: Scale, old: Any) -> None:
@@ -96,5 +100,8 @@ def _selector(workload: Any) -> Labels:
     return from_label_selector(workload.spec.selector) or Labels()
 
 
-def _answer(scale: Scale) -> Answer:
-    return Answer(200, encode(scale))
+def _answer(api: Api, call: Call, workload: KubeObject, wanted: Accepted) -> Answer:
+    scale = scale_of(workload)
+    revision = int(scale.metadata.resource_version)
+    item = Item(revision, with_revision(to_stored(scale), revision))
+    return present_one(api, call, _SCALE_KIND, item, wanted)

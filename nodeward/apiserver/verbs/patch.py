@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from nodeward.api.apply.managers import equal_but_for_times
+from nodeward.api.apply.merge import check_configuration
 from nodeward.api.codec import check_kind, encode, parse_tree, read, stand_alone, without_nulls
 from nodeward.api.errors import bad_request, invalid, unsupported_media_type
 from nodeward.api.events_v1 import Event as NewEvent
@@ -154,7 +155,9 @@ async def _apply(api: Api, call: Call, kind: Kind, mode: Mode) -> Any:
         strategy.default(obj)
         return obj
 
-    object_from(call, kind, applied)  # complains of what cannot be read before anything else
+    # Fields that are unknown or of the wrong type are said as apply says them, not as decoding would.
+    check_configuration(applied, schema_of(kind.type), kind.api_version)
+    object_from(call, kind, applied)
     call.applied = applied
     return await api.writer.update(call, strategy, mode, make, may_create=None if mode.subresource else first)
 
