@@ -53,7 +53,7 @@ class Documents:
 
     async def serve(self, call: Call) -> Answer:
         """The page at a path; 404 if there is none."""
-        path = call.request.path.rstrip("/") or "/"
+        path = call.path.rstrip("/") or "/"
         if call.request.method not in ("GET", "HEAD"):
             return failure(method_not_allowed()) if self._find(call, path) is not _NOT_FOUND else _NOT_FOUND
         if path == "/metrics":

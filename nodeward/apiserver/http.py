@@ -3,10 +3,12 @@
 One `HttpConnection` per connection, on httptools' parser. Requests of one connection are answered one after the other.
 What must stay true, whatever a peer sends:
 
-* a request head larger than `MAX_HEAD` is answered 431, a body larger than the application's limit 413;
-* a peer that is slow to send a request, or idle, is closed; a peer that does not read stops being read from, and a
-  watch it does not read is cut off by the stream itself;
-* a broken request is answered 400 and the connection closed; the server lives on.
+* a request head larger than `Limits.max_head` is answered 431, a body larger than `max_body` 413, at once;
+* a peer that is slow to send a request, or idle, is closed; a peer that does not read its answer is cut off after
+  `stall_seconds`, and a watch that falls behind is cut off by the stream itself;
+* what a request is never depends on who reads it: a length given twice or in two ways, folded headers and trailers
+  that pose as headers are refused or passed over;
+* a broken request is answered 400, after those before it, and the connection closed; the server lives on.
 """
 
 from __future__ import annotations
@@ -17,28 +19,54 @@ import logging
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import httptools
 
-from nodeward.api.errors import bad_request, internal_error, request_entity_too_large
-from nodeward.apiserver.answer import Answer, failure
+from nodeward.api.errors import (
+    bad_request,
+    internal_error,
+    method_not_allowed,
+    request_entity_too_large,
+)
+from nodeward.apiserver.answer import TEXT, Answer, Streaming, failure
+from nodeward.apiserver.http_sending import StreamSink, head
 from nodeward.machinery.clock import Clock, Timer
 from nodeward.machinery.transport import Request
 
 LOG = logging.getLogger(__name__)
 
-MAX_HEAD: Final = 64 << 10
-#: A request may take this long to arrive; a connection may idle this long between two.
-HEAD_SECONDS: Final = 30.0
-BODY_SECONDS: Final = 60.0
-IDLE_SECONDS: Final = 120.0
 #: Answers from this size on are compressed when the client can take it, as kube-apiserver does.
 GZIP_FROM: Final = 128 << 10
 _GZIP_IN_THREAD: Final = 512 << 10
+#: Requests read ahead of the one being answered.
+_READ_AHEAD: Final = 16
+#: Headers of which every value counts; of all others the first does, as in Go.
+_REPEATED: Final = ("impersonate-group", "impersonate-extra-")
+_SECOND: Final = 10**9
 
-_REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a peer may take of us. Times are kept to within the shortest of them."""
+
+    max_head: int = 64 << 10
+    #: the largest request body, as kube-apiserver's
+    max_body: int = 3 << 20
+    #: how long a request's head, then its body, may take to arrive
+    head_seconds: float = 30.0
+    body_seconds: float = 60.0
+    #: how long a connection may stay open between two requests
+    idle_seconds: float = 120.0
+    #: how long a peer may leave an answer untouched
+    stall_seconds: float = 60.0
+    #: how long we go on listening to a peer that was refused in mid-sentence, so that it hears why
+    linger_seconds: float = 0.5
+
+    @property
+    def shortest_seconds(self) -> float:
+        return min(self.head_seconds, self.body_seconds, self.idle_seconds, self.stall_seconds)
 
 
 class Peer:
@@ -67,23 +95,31 @@ class HttpConnection(asyncio.Protocol):
         application: Application,
         clock: Clock,
         connections: dict[HttpConnection, None],
-        *,
-        max_body: int,
+        limits: Limits,
     ) -> None:
         self._application = application
         self._clock = clock
         self._connections = connections
-        self._max_body = max_body
+        self._limits = limits
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._peer = Peer("")
-        self._queue: deque[tuple[Request, bool]] = deque()
+        #: requests, or the refusal of what was none, and whether the connection stays open after
+        self._queue: deque[tuple[Request | Answer, bool]] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._sink: _ChunkedSink | None = None
+        self._sink: StreamSink | None = None
         self._timer: Timer | None = None
+        #: when the peer must have sent what we wait for; 0: it is our turn
+        self._deadline_ns = 0
         self._can_write = asyncio.Event()
         self._can_write.set()
-        self._closing = False
+        self.written = 0
+        self._taken = 0
+        self._stall_ns = 0
+        #: no more is read (the last request was, or it made no sense)
+        self._is_deaf = False
+        self._is_closing = False
+        self._is_stopping = False
         self._reset()
 
     # -- asyncio's side
@@ -96,12 +132,16 @@ class HttpConnection(asyncio.Protocol):
         if tls is not None:
             self._peer.certificate, self._peer.der = tls.getpeercert(), tls.getpeercert(True)
         self._connections[self] = None
-        self._arm(HEAD_SECONDS)
+        self._expect(self._limits.head_seconds)
+        self._timer = self._clock.call_later(self._limits.shortest_seconds, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.pop(self, None)
-        self._disarm()
-        self._closing = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._is_closing = True
+        self._queue.clear()
         self._can_write.set()
         if self._sink is not None:
             self._sink.lost()
@@ -109,25 +149,32 @@ class HttpConnection(asyncio.Protocol):
         # A request under way is finished all the same: half a request must never have happened.
 
     def data_received(self, data: bytes) -> None:
-        if self._closing:
+        if self._is_deaf or self._is_closing:
             return
-        self._head_bytes += len(data)
+        if not self._wire_bytes:
+            self._expect(self._limits.head_seconds)
+        self._wire_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._refuse(failure(bad_request("this path does not upgrade connections")))
+            self._is_deaf = True  # the request is in the queue; what follows it is not HTTP
+            return
+        except httptools.HttpParserInvalidMethodError:
+            self._refuse(failure(method_not_allowed()))
             return
         except httptools.HttpParserError as error:
             self._refuse(failure(bad_request(f"malformed HTTP request: {error}")))
             return
-        if not self._in_body and self._head_bytes > MAX_HEAD:
-            self._refuse(Answer(431, b"Request Header Fields Too Large", "text/plain; charset=utf-8"))
+        # Whatever the parser still holds back, and trailers and chunk extensions, must not outgrow the content.
+        if self._wire_bytes > self._limits.max_head + 9 * self._body_bytes and not self._is_deaf:
+            self._refuse(_too_large_head())
 
     def eof_received(self) -> bool:
         return False
 
     def pause_writing(self) -> None:
         self._can_write.clear()
+        self._note_progress()
 
     def resume_writing(self) -> None:
         self._can_write.set()
@@ -137,98 +184,173 @@ class HttpConnection(asyncio.Protocol):
     def _reset(self) -> None:
         self._url = b""
         self._headers: dict[str, str] = {}
-        self._body: list[bytes] = []
+        self._body: bytes | bytearray = b""
         self._body_bytes = 0
         self._head_bytes = 0
+        self._wire_bytes = 0
         self._in_body = False
-        self._too_large = False
 
     def on_url(self, url: bytes) -> None:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_body:
+            return  # a trailer comes after we decided by the headers
+        self._head_bytes += len(name) + len(value)
         key = name.decode("latin-1").lower()
         text = value.decode("latin-1")
-        # Groups to impersonate may come several times; everything else is taken once.
-        if key in self._headers and key.startswith("impersonate-"):
-            text = f"{self._headers[key]}\n{text}"
-        self._headers[key] = text
+        known = self._headers.get(key)
+        if known is None:
+            self._headers[key] = text
+        elif key.startswith(_REPEATED):
+            self._headers[key] = f"{known}\n{text}"
+        elif key == "host" and not self._is_deaf:
+            self._refuse(failure(bad_request("too many Host headers")))
 
     def on_headers_complete(self) -> None:
+        if self._is_deaf:
+            return
         self._in_body = True
-        self._arm(BODY_SECONDS)
-        length = self._headers.get("content-length", "")
-        if length.isdigit() and int(length) > self._max_body:
-            self._too_large = True
-        elif self._headers.get("expect", "").lower() == "100-continue":
+        self._wire_bytes = 1
+        self._expect(self._limits.body_seconds)
+        refusal = self._objection()
+        if refusal is not None:
+            self._refuse(refusal)
+        elif self._headers.get("expect") and self._task is None and self._parser.get_http_version() == "1.1":
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
+    def _objection(self) -> Answer | None:
+        """What is wrong with a request whose head we have; None if nothing is."""
+        headers, version = self._headers, self._parser.get_http_version()
+        if len(self._url) + self._head_bytes > self._limits.max_head:
+            return _too_large_head()
+        if version not in ("1.1", "1.0"):
+            return Answer(505, b"505 HTTP Version Not Supported: unsupported protocol version", TEXT)
+        if version == "1.1" and "host" not in headers:
+            return failure(bad_request("missing required Host header"))
+        if headers.get("transfer-encoding", "chunked").lower() != "chunked":
+            return Answer(501, b"501 Not Implemented: Unsupported transfer encoding", TEXT)
+        if headers.get("expect", "100-continue").lower() != "100-continue":
+            return Answer(417, b"417 Expectation Failed", TEXT)
+        if int(headers.get("content-length", "0")) > self._limits.max_body:
+            return self._too_large_body()
+        return None
+
     def on_body(self, body: bytes) -> None:
-        if self._too_large:
+        if self._is_deaf:
             return
         self._body_bytes += len(body)
-        if self._body_bytes > self._max_body:
-            self._too_large = True
-            self._body.clear()
-            return
-        self._body.append(body)
+        if self._body_bytes > self._limits.max_body:
+            self._body = b""
+            self._refuse(self._too_large_body())
+        elif not self._body:
+            self._body = body
+        else:
+            if isinstance(self._body, bytes):
+                self._body = bytearray(self._body)
+            self._body += body
+
+    def _too_large_body(self) -> Answer:
+        return failure(request_entity_too_large(f"limit is {self._limits.max_body}"))
 
     def on_message_complete(self) -> None:
-        if self._too_large:
-            limit = f"limit is {self._max_body}"
-            self._refuse(failure(request_entity_too_large(limit)))
+        if self._is_deaf:
             return
-        path, _, query = self._url.partition(b"?")
-        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        url = self._url
+        if not url.startswith(b"/") and b"://" in url:
+            url = b"/" + url.partition(b"://")[2].partition(b"/")[2]  # as one writes to a proxy
+        path, _, query = url.partition(b"?")
         request = Request(
             self._parser.get_method().decode("latin-1"),
             path.decode("latin-1"),
             query.decode("latin-1"),
             self._headers,
-            body,
+            bytes(self._body),
         )
-        self._queue.append((request, self._parser.should_keep_alive()))
+        keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
+        self._is_deaf = not keep_alive
+        self._take(request, keep_alive)
         self._reset()
-        self._disarm()
-        if self._task is None:
-            self._begin()
-        elif len(self._queue) > 16:
-            self._transport.pause_reading()
 
     # -- answering
 
+    def _take(self, turn: Request | Answer, keep_alive: bool) -> None:
+        self._deadline_ns = 0
+        self._queue.append((turn, keep_alive))
+        if self._task is None:
+            self._begin()
+        elif len(self._queue) > _READ_AHEAD:
+            self._transport.pause_reading()
+
+    def _refuse(self, answer: Answer) -> None:
+        """Answer what never became a request, after those before it; nothing more is read."""
+        self._is_deaf = True
+        if self._sink is not None:
+            self._transport.abort()  # there is no end of the stream to wait for, and no place for an answer in it
+        else:
+            self._take(answer, False)
+
     def _begin(self) -> None:
-        request, keep_alive = self._queue.popleft()
-        self._task = asyncio.create_task(self._answer(request, keep_alive))
+        turn, keep_alive = self._queue.popleft()
+        if isinstance(turn, Request):
+            self._task = asyncio.create_task(self._answer(turn, keep_alive))
+            return
+        self._send(turn, turn.body, (), keep_alive=False, is_head=False)
+        # Closing now would reset the connection under a peer that still sends, and it would never read why.
+        self._expect(self._limits.linger_seconds)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = self._clock.call_later(self._limits.linger_seconds, self._close)
 
     async def _answer(self, request: Request, keep_alive: bool) -> None:
         try:
             answer = await self._application(request, self._peer)
-        except asyncio.CancelledError:
-            return
         except Exception:  # the edge: whatever went wrong, this client hears 500 and the others nothing
             LOG.exception("%s %s failed", request.method, request.path)
             answer = failure(internal_error("the server has a bug; its log says more"))
-        if self._closing:
+        try:
             if answer.stream is not None:
-                answer.stream.gone()
+                self._start_stream(request, answer, answer.stream, keep_alive)
+            elif not self._is_closing:
+                await self._send_whole(request, answer, keep_alive and not self._is_stopping)
+        except Exception:  # the answer is half sent: all that can still be said is that it broke off
+            LOG.exception("the answer to %s %s failed", request.method, request.path)
+            self.abort()
+
+    def _start_stream(self, request: Request, answer: Answer, stream: Streaming, keep_alive: bool) -> None:
+        if self._is_closing or self._is_stopping or request.method == "HEAD":
+            stream.gone()
+            if not self._is_closing:
+                self._send(answer, b"", (), keep_alive=False, is_head=True)
+                self._close()
             return
-        if answer.stream is not None:
-            self._send_head(answer, ("Transfer-Encoding: chunked",), keep_alive=True)
-            self._sink = _ChunkedSink(self._transport, answer.stream, self._stream_done)
-            answer.stream.start(self._sink)
-            return
+        is_chunked = self._parser.get_http_version() != "1.0"
+        keep_alive = keep_alive and is_chunked
+        extra = ("Transfer-Encoding: chunked",) if is_chunked else ()
+        self._transport.write(head(answer, extra, keep_alive=keep_alive))
+
+        def done() -> None:
+            self._sink = None
+            self._next(keep_alive)
+
+        self._sink = StreamSink(self, self._transport, stream, done, is_chunked=is_chunked)
+        stream.start(self._sink)
+
+    async def _send_whole(self, request: Request, answer: Answer, keep_alive: bool) -> None:
         body = answer.body
         encoding: tuple[str, ...] = ()
         if answer.size >= GZIP_FROM and "gzip" in request.headers.get("accept-encoding", ""):
             body = await self._compress(answer)
             encoding = ("Content-Encoding: gzip", "Vary: Accept-Encoding")
-        if self._is_closing():
+        if self._is_over():
             return
-        self._send(answer, body, encoding, keep_alive, is_head=request.method == "HEAD")
+        self._send(answer, body, encoding, keep_alive=keep_alive, is_head=request.method == "HEAD")
         if not self._can_write.is_set():
             await self._can_write.wait()
         self._next(keep_alive)
+
+    def _is_over(self) -> bool:
+        return self._is_closing
 
     async def _compress(self, answer: Answer) -> bytes:
         whole = answer.whole()
@@ -237,133 +359,92 @@ class HttpConnection(asyncio.Protocol):
         with self._clock.hold("gzip"):
             return await asyncio.to_thread(gzip.compress, whole, 1, mtime=0)
 
-    def _is_closing(self) -> bool:
-        return self._closing
-
     def _next(self, keep_alive: bool) -> None:
         self._task = None
-        if self._closing:
+        if self._is_closing:
             return
-        if not keep_alive:
+        if not keep_alive or self._is_stopping:
             self._close()
         elif self._queue:
             self._transport.resume_reading()
             self._begin()
+        elif self._in_body:
+            self._expect(self._limits.body_seconds)
         else:
-            self._arm(IDLE_SECONDS)
-
-    def _stream_done(self) -> None:
-        self._sink = None
-        self._next(keep_alive=True)
-
-    def _send_head(self, answer: Answer, extra: tuple[str, ...], *, keep_alive: bool) -> None:
-        self._transport.write(_head(answer, extra, keep_alive))
+            self._expect(self._limits.head_seconds if self._wire_bytes else self._limits.idle_seconds)
 
     def _send(
         self,
         answer: Answer,
         body: bytes | list[bytes],
         extra: tuple[str, ...],
-        keep_alive: bool,
         *,
+        keep_alive: bool,
         is_head: bool,
     ) -> None:
         size = len(body) if isinstance(body, bytes) else sum(map(len, body))
-        head = _head(answer, (*extra, f"Content-Length: {size}"), keep_alive)
+        start = head(answer, (*extra, f"Content-Length: {size}"), keep_alive=keep_alive)
+        self.written += len(start) + (0 if is_head else size)
         if is_head:
-            self._transport.write(head)
+            self._transport.write(start)
         elif isinstance(body, bytes) and size < 64 << 10:
-            self._transport.write(head + body)
+            self._transport.write(start + body)
         elif isinstance(body, bytes):
-            self._transport.writelines((head, body))
+            self._transport.writelines((start, body))
         else:
-            self._transport.writelines((head, *body))
-
-    def _refuse(self, answer: Answer) -> None:
-        """Answer a request that never became one, and close."""
-        self._send(answer, answer.body, (), keep_alive=False, is_head=False)
-        self._close()
+            self._transport.writelines((start, *body))
 
     def _close(self) -> None:
-        self._closing = True
-        self._disarm()
+        self._is_closing = True
         self._transport.close()
 
     # -- time
 
-    def _arm(self, seconds: float) -> None:
-        self._disarm()
-        self._timer = self._clock.call_later(seconds, self._expired)
+    def _expect(self, seconds: float) -> None:
+        """The peer's turn: what it is to send must be here in so many seconds."""
+        if self._task is None:
+            self._deadline_ns = self._clock.monotonic_ns() + int(seconds * _SECOND)
 
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _note_progress(self) -> None:
+        self._taken = self.written - self._transport.get_write_buffer_size()
+        self._stall_ns = self._clock.monotonic_ns() + int(self._limits.stall_seconds * _SECOND)
 
-    def _expired(self) -> None:
-        if self._task is None and self._sink is None:
-            self._closing = True
-            self._transport.abort() if self._in_body or self._url else self._transport.close()
+    def _look(self) -> None:
+        """Now and then: does the peer still send what it began, and read what it asked for?
+
+        One timer that looks is much cheaper than one that is set for every request.
+        """
+        now = self._clock.monotonic_ns()
+        if not self._can_write.is_set():
+            if self.written - self._transport.get_write_buffer_size() > self._taken:
+                self._note_progress()
+            elif now >= self._stall_ns:
+                self.abort()
+                return
+        left = self._limits.shortest_seconds
+        if self._deadline_ns and self._task is None and not self._is_closing:
+            if now >= self._deadline_ns:
+                self._is_closing = True
+                self._transport.abort() if self._wire_bytes else self._transport.close()
+            left = min(left, max(self._deadline_ns - now, 0) / _SECOND)
+        # A closed transport may still hold what the peer does not read, so looking goes on until it is gone.
+        self._timer = self._clock.call_later(max(left, 0.001), self._look)
 
     # -- shutting down
 
     def shutdown(self) -> None:
         """Finish what is under way, accept nothing more."""
+        self._is_stopping = True
         if self._sink is not None:
             self._sink.finish()
-        if self._task is None:
+        elif self._task is None:
             self._close()
 
     def abort(self) -> None:
         """Close at once, whatever is under way."""
-        self._closing = True
+        self._is_closing = True
         self._transport.abort()
 
 
-def _head(answer: Answer, extra: tuple[str, ...], keep_alive: bool) -> bytes:
-    lines = [
-        f"HTTP/1.1 {answer.status} {_REASONS.get(answer.status, 'Unknown')}",
-        f"Content-Type: {answer.content_type}",
-        "Cache-Control: no-cache, private",
-        *extra,
-    ]
-    lines.extend(f"{name}: {value}" for name, value in answer.headers.items())
-    if not keep_alive:
-        lines.append("Connection: close")
-    return "\r\n".join((*lines, "", "")).encode("latin-1", "replace")
-
-
-class _ChunkedSink:
-    """A stream's way to the socket: chunked transfer, no waiting."""
-
-    __slots__ = ("_done", "_is_open", "_stream", "_transport")
-
-    def __init__(self, transport: asyncio.Transport, stream: Any, done: Callable[[], None]) -> None:
-        self._transport = transport
-        self._stream = stream
-        self._done = done
-        self._is_open = True
-
-    @property
-    def buffered(self) -> int:
-        return self._transport.get_write_buffer_size()
-
-    def write(self, data: bytes) -> None:
-        if self._is_open and data:
-            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
-
-    def finish(self) -> None:
-        if self._is_open:
-            self._is_open = False
-            self._transport.write(b"0\r\n\r\n")
-            self._stream.gone()
-            self._done()
-
-    def abort(self) -> None:
-        if self._is_open:
-            self._transport.abort()
-
-    def lost(self) -> None:
-        if self._is_open:
-            self._is_open = False
-            self._stream.gone()
+def _too_large_head() -> Answer:
+    return Answer(431, b"431 Request Header Fields Too Large", TEXT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from nodeward.api.codec import (
     decode,
@@ -21,6 +21,8 @@ from nodeward.apiserver.request import Call
 from nodeward.base.fielderror import FieldError, not_supported, too_long
 from nodeward.base.fieldpath import FieldPath
 
+#: Unknown and repeated fields that are named; whoever sends more has made one mistake, not many.
+MAX_STRAY: Final = 100
 _VALIDATIONS = ("Ignore", "Warn", "Strict")
 
 
@@ -51,6 +53,7 @@ def report_stray(call: Call, obj: KubeTop, kind: Kind, mode: str, tree: Any, bod
         stray += [f'duplicate field "{path}"' for path in duplicate_fields(body)]
     if not stray:
         return
+    del stray[MAX_STRAY:]
     if mode == "Strict":
         name = type(obj).__name__
         version = (obj.api_version or kind.api_version).rpartition("/")[2]

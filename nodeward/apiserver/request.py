@@ -5,14 +5,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote, unquote_plus
 
 from nodeward.api.errors import bad_request
 from nodeward.api.scheme import Kind, Scheme
 from nodeward.apiserver.auth.user import ANONYMOUS_USER, Attributes, User
+from nodeward.base.fielderror import quote
 from nodeward.machinery.transport import Request
+
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class Query:
@@ -45,16 +51,42 @@ class Query:
     def flag(self, name: str) -> bool:
         """A boolean; given without a value, or with one that is not understood, it is true, as Go clients expect."""
         found = self._values.get(name)
-        return found is not None and found[0] not in ("false", "0", "False", "FALSE", "f", "F")
+        return found is not None and found[0] != "0" and found[0].lower() != "false"
 
     def number(self, name: str) -> int | None:
+        """A whole number of 64 bits; None if none was given."""
         text = self.get(name)
-        if not text:
-            return None
-        try:
-            return int(text)
-        except ValueError:
-            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+        return parse_number(text) if text else None
+
+    def revision(self, name: str) -> int | None:
+        """A resourceVersion; None if none was given."""
+        text = self.get(name)
+        return parse_revision(text) if text else None
+
+
+def parse_number(text: str) -> int:
+    """A signed number of 64 bits, written as Go reads it; raises 400."""
+    number = _int(text) if _NUMBER.fullmatch(text) else None
+    if number is None:
+        raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
+    if not -(2**63) <= number < 2**63:
+        raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
+    return number
+
+
+def parse_revision(text: str) -> int:
+    """A resourceVersion a client sent; raises 400."""
+    number = _int(text) if _DIGITS.fullmatch(text) else None
+    if number is not None and number < 2**64:
+        return number
+    why = "invalid syntax" if number is None else "value out of range"
+    shown = quote(text)
+    raise bad_request(f"Invalid value: {shown}: strconv.ParseUint: parsing {shown}: {why}")
+
+
+def _int(digits: str) -> int:
+    # Python refuses to read numbers of thousands of digits; whoever asks only wants to know that it is too large.
+    return int(digits) if len(digits) < 40 else 2**128
 
 
 #: What most requests ask beside their path.
@@ -77,6 +109,8 @@ class Call:
 
     request: Request
     query: Query
+    #: the request's path without escapes
+    path: str = ""
     verb: str = ""
     kind: Kind | None = None
     group: str = ""
@@ -114,7 +148,7 @@ class Call:
             subresource=self.subresource,
             name=self.name,
             namespace=self.namespace,
-            path=self.request.path,
+            path=self.path,
             is_resource_request=self.is_resource,
         )
 
@@ -125,23 +159,22 @@ class Call:
 
 def resolve(request: Request, scheme: Scheme) -> Call:
     """Read the path. Without `resource` the call is not about objects, without `kind` about unknown ones."""
-    call = Call(request, Query(request.query) if request.query else NO_QUERY)
-    parts = request.path.split("/")
-    if len(parts) < 4 or parts[0]:
-        call.verb = request.method.lower()
-        return call
-    if parts[1] == "api":
-        call.version, rest = parts[2], parts[3:]
-    elif parts[1] == "apis" and len(parts) >= 5:
-        call.group, call.version, rest = parts[2], parts[3], parts[4:]
-    else:
-        call.verb = request.method.lower()
-        return call
-    if "%" in request.path:
-        rest = [unquote(part) for part in rest]
-    if rest and not rest[-1]:
-        rest.pop()
-    if not rest:
+    call = Call(request, Query(request.query) if request.query else NO_QUERY, request.path)
+    if "%" in call.path:
+        if _BAD_ESCAPE.search(call.path):
+            raise bad_request(f"invalid URL escape in {quote(call.path)}")
+        # Before the path is split: a slash is a slash, however it is written.
+        call.path = unquote(call.path)
+    parts = call.path.split("/")
+    rest: list[str] = []
+    if len(parts) >= 4 and not parts[0]:
+        if parts[1] == "api":
+            call.version, rest = parts[2], parts[3:]
+        elif parts[1] == "apis" and len(parts) >= 5:
+            call.group, call.version, rest = parts[2], parts[3], parts[4:]
+        if rest and not rest[-1]:
+            rest.pop()
+    if not rest or "" in rest:
         call.version = call.group = ""
         call.verb = request.method.lower()
         return call

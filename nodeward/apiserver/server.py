@@ -21,7 +21,7 @@ from nodeward.apiserver.auth.user import User
 from nodeward.apiserver.bootstrap import bootstrap, missing
 from nodeward.apiserver.documents import Documents
 from nodeward.apiserver.environment import Environment
-from nodeward.apiserver.http import HttpConnection
+from nodeward.apiserver.http import HttpConnection, Limits
 from nodeward.apiserver.hub import Hub
 from nodeward.apiserver.loopback import LOOPBACK_USER, LoopbackTransport
 from nodeward.apiserver.metrics import Metrics
@@ -34,8 +34,6 @@ from nodeward.store.interface import Store, StoreUnavailable
 
 LOG = logging.getLogger(__name__)
 
-#: The largest request body, as kube-apiserver's.
-MAX_BODY = 3 * 1024 * 1024
 #: History older than this is forgotten, as kube-apiserver has etcd do.
 COMPACT_SECONDS = 300.0
 SHUTDOWN_SECONDS = 5.0
@@ -56,7 +54,7 @@ class Settings:
     service_cidr: str = "10.96.0.0/16"
     #: where clients reach the server, for discovery and the kubernetes service
     address: str = "127.0.0.1:6443"
-    max_body: int = MAX_BODY
+    limits: Limits = field(default_factory=Limits)
 
 
 class ApiServer:
@@ -128,9 +126,7 @@ class ApiServer:
         return int(listener.sockets[0].getsockname()[1])
 
     def _connection(self) -> HttpConnection:
-        return HttpConnection(
-            self.app.handle, self._clock, self._connections, max_body=self._settings.max_body
-        )
+        return HttpConnection(self.app.handle, self._clock, self._connections, self._settings.limits)
 
     async def stop(self) -> None:
         """Stop accepting, finish what is under way, close the store. Nothing acknowledged is lost."""

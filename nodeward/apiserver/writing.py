@@ -263,11 +263,11 @@ def _match_identity(
         why = f"Precondition failed: UID in precondition: {meta.uid}, UID in object meta: {old.metadata.uid}"
         raise conflict(kind.group, kind.resource, call.name, why)
     if meta.resource_version:
-        if not meta.resource_version.isdigit():
+        if not (meta.resource_version.isascii() and meta.resource_version.isdigit()):
             detail = f'strconv.ParseUint: parsing "{meta.resource_version}": invalid syntax'
             fault = invalid_field(FieldPath("metadata.resourceVersion"), meta.resource_version, detail)
             raise invalid(kind.group, kind.name, call.name, [fault])
-        if int(meta.resource_version) not in (0, item.revision):
+        if meta.resource_version.lstrip("0") not in ("", str(item.revision)):
             raise conflict(kind.group, kind.resource, call.name, MODIFIED)
     elif not strategy.allows_unconditional_update and call.verb == "update":
         fault = invalid_field(FieldPath("metadata.resourceVersion"), 0, "must be specified for an update")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodeward.api.codec import stand_alone
-from nodeward.api.errors import bad_request, not_found
+from nodeward.api.errors import not_found
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
@@ -15,15 +15,11 @@ from nodeward.apiserver.request import Call
 async def get(api: Api, call: Call, kind: Kind) -> Answer:
     """The object as it is now."""
     wanted = accepted(call.request.headers.get("accept", ""))
-    revision = call.query.get("resourceVersion")
-    if revision and revision != "0":
-        if not revision.isdigit():
-            raise bad_request(
-                f'Invalid value: "{revision}": strconv.ParseUint: parsing "{revision}": invalid syntax'
-            )
-        await api.env.hub.at_least(int(revision))
-    elif not revision:
+    revision = call.query.revision("resourceVersion")
+    if revision is None:
         await api.env.hub.fresh()
+    else:
+        await api.env.hub.at_least(revision)
     inner = f"{call.namespace}/{call.name}" if kind.is_namespaced else call.name
     item = api.env.hub.cache(kind).objects.get(inner)
     if item is None:

@@ -40,7 +40,7 @@ async def list_objects(api: Api, call: Call, kind: Kind) -> Answer:
     """A list, in the form the client wants."""
     wanted = accepted(call.request.headers.get("accept", ""))
     selection = selection_of(api, call, kind)
-    limit = call.query.number("limit") or 0
+    limit = max(0, call.query.number("limit") or 0)
     token = call.query.get("continue")
     revision = _revision(call)
     exactly = await _settle_revision(api, call, revision, token)
@@ -84,11 +84,7 @@ def _revision(call: Call) -> int | None:
         faults.append(forbidden(FieldPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
     if faults:
         raise invalid("meta.k8s.io", "ListOptions", "", faults)
-    if not text:
-        return None
-    if not text.isdigit():
-        raise bad_request(f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
-    return int(text)
+    return call.query.revision("resourceVersion")
 
 
 async def _settle_revision(api: Api, call: Call, revision: int | None, token: str) -> int | None:
@@ -115,7 +111,9 @@ async def _page(
     prefix, start, revision = hub.prefix(kind, _prefix(call, kind).rstrip("/")), "", exactly or hub.revision
     if token:
         place = _read_token(token)
-        revision, start = place.rv or hub.revision, place.start
+        # A negative revision asks for the rest of the list as it is now.
+        revision, start = place.rv if place.rv > 0 else hub.revision, place.start
+        await hub.at_least(revision)
     if revision == hub.revision and not token:
         return _first_page(api, call, kind, selection, limit)
     found: list[Item] = []
@@ -176,6 +174,8 @@ def _read_token(token: str) -> _Continue:
         raise bad_request(
             f'continue key is not valid: server does not recognize this encoded version "{place.v}"'
         )
+    if not place.rv:
+        raise bad_request("continue key is not valid: incorrect encoded start resourceVersion")
     if not place.start or any(part in (".", "..") for part in place.start.split("/")):
         raise bad_request("continue key is not valid: start key is not within the list")
     return place

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nodeward.api.codec import encode, stand_alone
-from nodeward.api.errors import bad_request, expired, invalid
+from nodeward.api.errors import expired, invalid
 from nodeward.api.meta import Status
 from nodeward.api.printing import Include, parse_include, partial_metadata, table
 from nodeward.api.scheme import Kind
@@ -48,7 +48,7 @@ async def watch(api: Api, call: Call, kind: Kind) -> Answer:
 
 def _revision(call: Call) -> int | None:
     query = call.query
-    text, match = query.get("resourceVersion"), query.get("resourceVersionMatch")
+    match = query.get("resourceVersionMatch")
     faults: list[FieldError] = []
     if query.has("sendInitialEvents"):
         if match != "NotOlderThan":
@@ -62,11 +62,7 @@ def _revision(call: Call) -> int | None:
         faults.append(forbidden(FieldPath("resourceVersionMatch"), detail))
     if faults:
         raise invalid("meta.k8s.io", "ListOptions", "", faults)
-    if not text:
-        return None
-    if not text.isdigit():
-        raise bad_request(f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
-    return int(text)
+    return query.revision("resourceVersion")
 
 
 class WatchStream:
