@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nodeward.api.scheme import Kind
+from nodeward.apiserver.resources.devices import DeviceTaintRules, ResourceSlices
 from nodeward.apiserver.resources.namespaces import Namespaces
 from nodeward.apiserver.resources.nodes import Nodes
 from nodeward.apiserver.resources.pods import Pods
@@ -20,6 +21,8 @@ STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("", "podtemplates"): PodTemplates,
     ("", "replicationcontrollers"): ReplicationControllers,
     ("batch", "jobs"): Jobs,
+    ("resource.k8s.io", "devicetaintrules"): DeviceTaintRules,
+    ("resource.k8s.io", "resourceslices"): ResourceSlices,
     **SIMPLE,
 }
 

@@ -10,6 +10,7 @@ from nodeward.apiserver.resources.strategy import Strategy
 from nodeward.base.fielderror import FieldError
 
 FINALIZER = "kubernetes"
+NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 class Namespaces(Strategy):
@@ -18,6 +19,7 @@ class Namespaces(Strategy):
 
     def prepare_create(self, obj: Namespace, env: Environment) -> None:
         obj.status = type(obj.status)(phase="Active")
+        obj.metadata.labels[NAME_LABEL] = obj.metadata.name  # which may have been generated just now
         if FINALIZER not in obj.spec.finalizers:
             obj.spec.finalizers = [*obj.spec.finalizers, FINALIZER]
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 from nodeward.api.core_v1.service import Service, ServiceStatus
 from nodeward.api.errors import internal_error, invalid
 from nodeward.api.scheme import Kind
+from nodeward.api.validation.service import needs_health_check
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.resources.strategy import Strategy
 from nodeward.base.fielderror import invalid as invalid_field
@@ -64,6 +65,8 @@ class Services(Strategy):
         spec.ip_family_policy = spec.ip_family_policy or "SingleStack"
         if _wants_ports(obj):
             self._allocate_ports(obj, old, services, env)
+        if needs_health_check(spec):
+            self._allocate_health_port(obj, old, services, env)
 
     def _allocate_ip(
         self, obj: Service, old: Service | None, services: list[Service], env: Environment
@@ -101,17 +104,25 @@ class Services(Strategy):
             detail = f"failed to allocate IP {wanted}: provided IP is already allocated"
             raise invalid("", "Service", obj.metadata.name, [invalid_field(where, [wanted], detail)])
 
+    def _allocate_health_port(
+        self, obj: Service, old: Service | None, services: list[Service], env: Environment
+    ) -> None:
+        """Where a load balancer asks whether a node has pods of a service that stays on its node."""
+        spec = obj.spec
+        if not spec.health_check_node_port and old is not None:
+            spec.health_check_node_port = old.spec.health_check_node_port
+        if not spec.health_check_node_port:
+            used = {**self._promised_ports, **_ports_in_use(services)}
+            spec.health_check_node_port = _free_port(*env.node_ports, used, env)
+            self._promised_ports[spec.health_check_node_port] = obj.metadata.uid
+
     def _allocate_ports(
         self, obj: Service, old: Service | None, services: list[Service], env: Environment
     ) -> None:
         uid = obj.metadata.uid
         known = {service.metadata.uid for service in services}
         self._promised_ports = {port: who for port, who in self._promised_ports.items() if who not in known}
-        used = dict(self._promised_ports)
-        for service in services:
-            used.update(
-                {port.node_port: service.metadata.uid for port in service.spec.ports if port.node_port}
-            )
+        used = {**self._promised_ports, **_ports_in_use(services)}
         low, high = env.node_ports
         for position, port in enumerate(obj.spec.ports):
             where = _SPEC.child("ports").index(position).child("nodePort")
@@ -129,6 +140,12 @@ class Services(Strategy):
                 )
             used[port.node_port] = uid
             self._promised_ports[port.node_port] = uid
+
+
+def _ports_in_use(services: list[Service]) -> dict[int, str]:
+    used = {port.node_port: item.metadata.uid for item in services for port in item.spec.ports}
+    checks = {item.spec.health_check_node_port: item.metadata.uid for item in services}
+    return {port: uid for port, uid in {**used, **checks}.items() if port}
 
 
 def _wants_ports(service: Service) -> bool:

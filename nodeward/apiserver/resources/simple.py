@@ -55,15 +55,8 @@ SIMPLE: dict[tuple[str, str], type[Strategy]] = {
     ),
     (_STORAGE, "volumeattributesclasses"): _facts("VolumeAttributesClasses", answers_deleted=True),
     (_DRA, "deviceclasses"): _facts("DeviceClasses", counts_generations=True, answers_deleted=True),
-    (_DRA, "devicetaintrules"): _facts("DeviceTaintRules", counts_generations=True),
     (_DRA, "resourceclaims"): _facts("ResourceClaims", answers_deleted=True),
     (_DRA, "resourceclaimtemplates"): _facts("ResourceClaimTemplates", answers_deleted=True),
-    (_DRA, "resourceslices"): _facts(
-        "ResourceSlices",
-        counts_generations=True,
-        answers_deleted=True,
-        selectable=("spec.nodeName", "spec.driver", "spec.pool.name"),
-    ),
     ("policy", "poddisruptionbudgets"): _facts(
         "PodDisruptionBudgets", counts_generations=True, allows_unconditional_update=False
     ),

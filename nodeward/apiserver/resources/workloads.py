@@ -39,6 +39,7 @@ class Jobs(Strategy):
         super().prepare_create(obj, env)
         if not obj.spec.manual_selector:
             self._select_own_pods(obj)
+            self.default(obj)  # labels of the job follow those of its pods
 
     def _select_own_pods(self, job: Job) -> None:
         """The server makes selector and labels, so that two jobs never fight over pods."""

@@ -19,6 +19,7 @@ from nodeward.api.errors import (
 from nodeward.api.meta import DeleteOptions, StatusCause, StatusDetails
 from nodeward.api.policy_v1 import Eviction, PodDisruptionBudget
 from nodeward.api.scheme import Kind
+from nodeward.apiserver.admission.plugin import Write
 from nodeward.apiserver.answer import Answer, success
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.reading_body import check_options, read_object
@@ -45,6 +46,11 @@ async def evict(api: Api, call: Call, kind: Kind) -> Answer:
         options.dry_run = ["All"]
     await api.env.hub.fresh()
     pod = _pod(api, kind, call)
+    write = Write(
+        "CREATE", kind, call.namespace, call.name, "eviction", call.user, None, pod, is_dry_run, sent=eviction
+    )
+    api.chain.admit(write)
+    api.chain.validate(write)
     if not _is_exempt(pod):
         budget = _budget_of(api, pod)
         if budget is not None and not _ignores_unready(pod, budget):
