@@ -10,7 +10,14 @@ from nodeward.apiserver.resources.pods import Pods
 from nodeward.apiserver.resources.services import Services
 from nodeward.apiserver.resources.simple import SIMPLE
 from nodeward.apiserver.resources.strategy import Strategy
-from nodeward.apiserver.resources.workloads import Jobs, PodTemplates, ReplicationControllers
+from nodeward.apiserver.resources.workloads import (
+    CronJobs,
+    Jobs,
+    PodTemplates,
+    ReplicaSets,
+    ReplicationControllers,
+    Templated,
+)
 
 #: (group, resource) -> its strategy
 STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
@@ -20,6 +27,11 @@ STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("", "services"): Services,
     ("", "podtemplates"): PodTemplates,
     ("", "replicationcontrollers"): ReplicationControllers,
+    ("apps", "daemonsets"): Templated,
+    ("apps", "deployments"): Templated,
+    ("apps", "replicasets"): ReplicaSets,
+    ("apps", "statefulsets"): Templated,
+    ("batch", "cronjobs"): CronJobs,
     ("batch", "jobs"): Jobs,
     ("resource.k8s.io", "devicetaintrules"): DeviceTaintRules,
     ("resource.k8s.io", "resourceslices"): ResourceSlices,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from nodeward.api.core_v1.node import Node
+from nodeward.api.defaults.node import drop_disabled_node_fields
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.resources.strategy import Strategy
 
@@ -15,20 +16,12 @@ class Nodes(Strategy):
 
     def prepare_create(self, obj: Node, env: Environment) -> None:
         super().prepare_create(obj, env)
-        _drop_disabled(obj, None, env)
+        drop_disabled_node_fields(obj, None, env.context)
 
     def prepare_update(self, new: Node, old: Node, env: Environment) -> None:
         super().prepare_update(new, old, env)
-        _drop_disabled(new, old, env)
+        drop_disabled_node_fields(new, old, env.context)
 
     def prepare_status(self, new: Node, old: Node, env: Environment) -> None:
         super().prepare_status(new, old, env)
-        _drop_disabled(new, old, env)
-
-
-def _drop_disabled(new: Node, old: Node | None, env: Environment) -> None:
-    """A field whose feature is off is as if it had not been sent, unless it is there already."""
-    if not env.context.on("NodeDeclaredFeatures") and not (old and old.status.declared_features):
-        new.status.declared_features = []
-    if not env.context.on("NodeReadinessGates") and not (old and old.spec.readiness_gates):
-        new.spec.readiness_gates = []
+        drop_disabled_node_fields(new, old, env.context)

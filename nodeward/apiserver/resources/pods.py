@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 from nodeward.api.codec import decoder, encode
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.pod_status import PodCondition, PodStatus
+from nodeward.api.defaults.pod_prepare import drop_disabled_pod_fields, prepare_pod
+from nodeward.api.validation.pod_qos import compute_qos
 from nodeward.api.validation.pod_resize import validate_pod_resize
 from nodeward.api.validation.pod_update import validate_ephemeral_containers_update
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.resources.strategy import Strategy
 from nodeward.base.fielderror import FieldError
-from nodeward.rules.qos import qos_class
 
 _ENDED = ("Succeeded", "Failed")
 
@@ -38,8 +39,9 @@ class Pods(Strategy):
     )
 
     def prepare_create(self, obj: Pod, env: Environment) -> None:
+        prepare_pod(obj, env.context)
         obj.metadata.generation = 1
-        obj.status = PodStatus(phase="Pending", qos_class=qos_class(obj.spec))
+        obj.status = PodStatus(phase="Pending", qos_class=compute_qos(obj.spec))
         if obj.spec.scheduling_gates:
             gated = PodCondition(
                 type="PodScheduled",
@@ -50,6 +52,7 @@ class Pods(Strategy):
             obj.status.conditions.append(gated)
 
     def prepare_update(self, new: Pod, old: Pod, env: Environment) -> None:
+        drop_disabled_pod_fields(new, old, env.context)
         new.status = old.status
         self.count_generation(new, old)
 

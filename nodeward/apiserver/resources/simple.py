@@ -62,9 +62,4 @@ SIMPLE: dict[tuple[str, str], type[Strategy]] = {
     ),
     ("discovery.k8s.io", "endpointslices"): _facts("EndpointSlices", counts_generations=True),
     ("scheduling.k8s.io", "priorityclasses"): _facts("PriorityClasses", counts_generations=True),
-    ("apps", "daemonsets"): _facts("DaemonSets", counts_generations=True),
-    ("apps", "deployments"): _facts("Deployments", counts_generations=True),
-    ("apps", "replicasets"): _facts("ReplicaSets", counts_generations=True, selectable=("status.replicas",)),
-    ("apps", "statefulsets"): _facts("StatefulSets", counts_generations=True),
-    ("batch", "cronjobs"): _facts("CronJobs", counts_generations=True),
 }

@@ -6,21 +6,58 @@ from typing import Any, ClassVar
 
 from nodeward.api.batch_v1 import Job
 from nodeward.api.codec import encode
+from nodeward.api.core_v1.pod import PodTemplateSpec
+from nodeward.api.defaults.pod_gates import drop_disabled_spec_fields
 from nodeward.api.meta import LabelSelector
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.resources.strategy import Strategy
 
 
-class PodTemplates(Strategy):
-    answers_deleted: ClassVar[bool] = True
+class Templated(Strategy):
+    """A kind with a pod template: fields of the template whose feature is off are as if they had not been sent."""
+
     counts_generations: ClassVar[bool] = True
+
+    def template(self, obj: Any) -> PodTemplateSpec | None:
+        found: PodTemplateSpec | None = obj.spec.template
+        return found
+
+    def prepare_create(self, obj: Any, env: Environment) -> None:
+        super().prepare_create(obj, env)
+        self._drop_disabled(obj, None, env)
+
+    def prepare_update(self, new: Any, old: Any, env: Environment) -> None:
+        self._drop_disabled(new, old, env)
+        super().prepare_update(new, old, env)
+
+    def _drop_disabled(self, new: Any, old: Any, env: Environment) -> None:
+        mine, theirs = self.template(new), self.template(old) if old is not None else None
+        if mine is not None:
+            drop_disabled_spec_fields(mine.spec, theirs.spec if theirs is not None else None, env.context)
+
+
+class ReplicaSets(Templated):
+    selectable: ClassVar[tuple[str, ...]] = ("status.replicas",)
+
+
+class CronJobs(Templated):
+    def template(self, obj: Any) -> PodTemplateSpec | None:
+        found: PodTemplateSpec | None = obj.spec.job_template.spec.template
+        return found
+
+
+class PodTemplates(Templated):
+    answers_deleted: ClassVar[bool] = True
+
+    def template(self, obj: Any) -> PodTemplateSpec | None:
+        found: PodTemplateSpec | None = obj.template
+        return found
 
     def desired(self, obj: Any) -> bytes:
         return encode(obj.template)
 
 
-class ReplicationControllers(Strategy):
-    counts_generations: ClassVar[bool] = True
+class ReplicationControllers(Templated):
     selectable: ClassVar[tuple[str, ...]] = ("status.replicas",)
 
     def orphans_by_default(self, obj: Any) -> bool:
@@ -31,8 +68,7 @@ _OLD_UID, _OLD_NAME = "controller-uid", "job-name"
 _PREFIX = "batch.kubernetes.io/"
 
 
-class Jobs(Strategy):
-    counts_generations: ClassVar[bool] = True
+class Jobs(Templated):
     selectable: ClassVar[tuple[str, ...]] = ("status.successful",)
 
     def prepare_create(self, obj: Job, env: Environment) -> None:

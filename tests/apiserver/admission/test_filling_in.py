@@ -122,10 +122,13 @@ TOLERATIONS = st.lists(
 
 
 @given(TOLERATIONS, TOLERATIONS)
-def test_merging_tolerations_again_changes_nothing(first: list[Toleration], second: list[Toleration]) -> None:
+def test_merging_tolerations_keeps_nothing_twice_and_adds_nothing(
+    first: list[Toleration], second: list[Toleration]
+) -> None:
     merged = merge_tolerations(first, second)
-    assert merge_tolerations(merged, second) == merged
     assert all(each in (*first, *second) for each in merged)
+    assert all(each not in merged[:position] for position, each in enumerate(merged))
+    assert merge_tolerations(merged, []) == merge_tolerations([], merged)
 
 
 def storage_class(
