@@ -18,7 +18,6 @@ JUNK_DRAWERS = frozenset({"utils", "util", "helpers", "helper", "common", "misc"
 
 #: Rooms nobody enters yet, each with who will. An entry that is no longer needed fails the test.
 WAITING = {
-    "nodeward/api/defaults/pod_prepare.py": "the pod strategy of the API server",
     "nodeward/api/validation/autoscaling.py": "the scale subresource of the API server",
     "nodeward/base/cpuset.py": "the CPU manager of the kubelet",
     "nodeward/machinery/connecting.py": "every component that runs outside the API server's process",
