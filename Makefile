@@ -44,8 +44,8 @@ fmt: $(DEV) ## bring the code into form
 bench: $(RUNTIME) ## measure this machine: make bench ARGS="api -o json"
 	@exec $(BIN)/nodeward bench $(ARGS)
 
-keps: ## say which statements of which KEP are proven by a test
-	@$(PYTHON) -m tests.keps
+keps: $(DEV) ## run the tests of the KEPs; say which statements are proven, which are open
+	@$(BIN)/python -m tests.keps $(ARGS)
 
 lock: ## write the lock files anew from pyproject.toml, with the newest versions
 	rm -rf build

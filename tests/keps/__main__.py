@@ -1,49 +1,38 @@
-"""`make keps`: how many statements of each KEP are marked on a test, and whether there is a ledger to compare with.
+"""`make keps`: run every test that proves a statement of a KEP, and say what is proven, settled in words, or open.
 
-Read from the source alone, so that it runs without an environment. A mark is `@statement("6122-31")` on a test; the
-ledger of a KEP is `docs/keps/kep-6122.md`. Without a ledger nobody can say how many statements are open, and this
-says so.
+Fails when a test names an unknown statement, and when a test that names one fails or is skipped. Arguments go to
+pytest.
 """
 
 from __future__ import annotations
 
-import ast
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-KEPS = {
-    "5328": "Node Declared Features",
-    "5471": "Extended Toleration Operators",
-    "5233": "Node Readiness Gates",
-    "6122": "Configurable Scaling Delay",
-    "5945": "DRA Optional Node Preparation",
-}
+import pytest
+
+from tests.keps.ledger import KEPS, ROOT, LedgerError, read_ledger
+from tests.keps.proving import Gathering, judge, marked_files
 
 
-def marks(source: str) -> list[str]:
-    """The ids of the statements that tests in this source prove, in order."""
-    found: list[str] = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            for mark in node.decorator_list:
-                if isinstance(mark, ast.Call) and ast.unparse(mark.func).rpartition(".")[2] == "statement":
-                    found.extend(str(ast.literal_eval(argument)) for argument in mark.args)
-    return found
-
-
-def report(root: Path) -> str:
-    """One line per KEP."""
-    sources = sorted((root / "tests").rglob("test_*.py"))
-    marked = sorted({mark for path in sources for mark in marks(path.read_text(encoding="utf-8"))})
-    lines = []
-    for number, title in KEPS.items():
-        count = sum(mark.startswith(f"{number}-") for mark in marked)
-        has_ledger = (root / "docs" / "keps" / f"kep-{number}.md").exists()
-        ledger = f"ledger docs/keps/kep-{number}.md" if has_ledger else "no ledger yet: all statements open"
-        lines.append(f"KEP-{number} {title:32} {count:3} statements marked on tests; {ledger}")
-    return "\n".join(lines)
+def main(arguments: list[str]) -> int:
+    try:
+        ledger = read_ledger()
+    except LedgerError as unreadable:
+        sys.stderr.write(f"{unreadable}\n")
+        return 1
+    gathering = Gathering()
+    files = [str(path) for path in marked_files(ROOT / "tests")]
+    code = pytest.main(["-m", "statement", "--no-header", "-q", *arguments, *files], plugins=[gathering])
+    verdict = judge(ledger, gathering.outcomes())
+    sys.stdout.write("\n".join(["", *verdict.lines, ""]))
+    titles = ", ".join(f"{kep} {title}" for kep, title in KEPS.items())
+    sys.stdout.write(f"Statements: docs/keps ({titles}).\n")
+    for problem in verdict.problems:
+        sys.stderr.write(f"keps: {problem}\n")
+    return (
+        1 if verdict.problems or code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) else 0
+    )
 
 
 if __name__ == "__main__":
-    sys.stdout.write(report(ROOT) + "\n")
+    sys.exit(main(sys.argv[1:]))

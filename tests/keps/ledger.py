@@ -25,9 +25,13 @@ KEPS = {
 }
 
 
-def statement(*ids: str) -> pytest.MarkDecorator:
-    """Mark a test as the proof of these statements, named like `5328-D41`."""
-    return pytest.mark.statement(*ids)
+def statement(*ids: str, part: str | None = None) -> pytest.MarkDecorator:
+    """Mark a test as the proof of these statements, named like `5328-D41`.
+
+    With a part (one of the components the ledger names under *where*) the test shows only what that component does;
+    the statement is proven when all its parts are.
+    """
+    return pytest.mark.statement(*ids) if part is None else pytest.mark.statement(*ids, part=part)
 
 
 class LedgerError(ValueError):
@@ -46,6 +50,11 @@ class Entry:
     @property
     def kep(self) -> str:
         return self.id.partition("-")[0]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The components that have to show it."""
+        return tuple(part.strip() for part in self.where.split(","))
 
 
 def entries(kep: str, page: str, name: str) -> Iterator[Entry]:
