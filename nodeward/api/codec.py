@@ -59,9 +59,13 @@ _TREE = msgspec.json.Decoder()
 encode = _ENCODER.encode
 
 
+def _tree_hook(value: Any) -> Any:
+    return _TREE.decode(value) if isinstance(value, msgspec.Raw) else _encode_hook(value)
+
+
 def to_tree(value: Any) -> Any:
     """A struct as plain dicts, lists and values, exactly as it would be written."""
-    return _TREE.decode(_ENCODER.encode(value))
+    return msgspec.to_builtins(value, enc_hook=_tree_hook)
 
 
 def from_tree(tree: Any, type_: type[S]) -> S:
@@ -237,7 +241,11 @@ def _strict(schema: Schema) -> Any:
             inner = _strict(cast(Schema, schema.item))
             if inner is Any:
                 return Any
-            of = list.__class_getitem__(inner) if schema.shape is Shape.LIST else dict.__class_getitem__((str, inner))
+            of = (
+                list.__class_getitem__(inner)
+                if schema.shape is Shape.LIST
+                else dict.__class_getitem__((str, inner))
+            )
             return of | None
         case _:
             return Any

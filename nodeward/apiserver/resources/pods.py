@@ -13,10 +13,15 @@ from nodeward.api.codec import decoder, encode
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.pod_status import PodCondition, PodStatus
 from nodeward.api.defaults.pod_prepare import drop_disabled_pod_fields, prepare_pod
+from nodeward.api.scheme import Kind
+from nodeward.api.validation.metadata import validate_metadata
+from nodeward.api.validation.names import dns_label
+from nodeward.api.validation.pod import pod_name
 from nodeward.api.validation.pod_qos import compute_qos
 from nodeward.api.validation.pod_resize import validate_pod_resize
 from nodeward.api.validation.pod_update import validate_ephemeral_containers_update
 from nodeward.apiserver.environment import Environment
+from nodeward.apiserver.resources.pod_memory import PodMemory
 from nodeward.apiserver.resources.strategy import Strategy
 from nodeward.base.fielderror import FieldError
 
@@ -37,6 +42,26 @@ class Pods(Strategy):
         "status.podIPs",
         "status.nominatedNodeName",
     )
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(kind)
+        self._memory = PodMemory()
+
+    def validate_create(self, obj: Pod, env: Environment) -> list[FieldError]:
+        self._memory.forget_last()
+        if self._memory.knows(obj):
+            return validate_metadata(obj.metadata, pod_name, namespaced=True)
+        return super().validate_create(obj, env)
+
+    def warnings(self, new: Pod, old: Pod | None, env: Environment) -> list[str]:
+        if old is not None:
+            return super().warnings(new, old, env)
+        if self._memory.knows(new) and not dns_label(new.metadata.name):
+            return []
+        found = super().warnings(new, old, env)
+        if not found:
+            self._memory.remember(new)  # validation, which comes first, found no fault
+        return found
 
     def prepare_create(self, obj: Pod, env: Environment) -> None:
         prepare_pod(obj, env.context)
