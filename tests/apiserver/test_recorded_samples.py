@@ -7,13 +7,14 @@ equal is compared in its own way: `KNOWN` says how.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from nodeward.machinery.clock import VirtualClock
+from nodeward.machinery.virtual_loop import run_virtual
 from tests.api.recorded import samples
 from tests.apiserver.running import Caller, running, settings
 
@@ -136,10 +137,10 @@ KNOWN: dict[str, Callable[[Any, Any], list[str]]] = {
 }
 
 
-async def _replay() -> dict[str, list[str]]:
+async def _replay(clock: VirtualClock) -> dict[str, list[str]]:
     """All recordings, in their order, against one server."""
     found: dict[str, list[str]] = {}
-    async with running(SETTINGS) as server, running() as plain:
+    async with running(SETTINGS, clock=clock) as server, running(clock=clock) as plain:
         caller, nobody = Caller.of(server), Caller.anonymous(server)
         await Caller.of(plain).send("POST", "/api/v1/namespaces", {"metadata": {"name": "samples"}})
         for sample in samples():
@@ -172,7 +173,7 @@ async def _replay() -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def replayed() -> dict[str, list[str]]:
-    return asyncio.run(_replay())
+    return run_virtual(_replay)  # objects do not age while we look at them
 
 
 def test_every_recorded_answer_is_ours_too(replayed: dict[str, list[str]]) -> None:
