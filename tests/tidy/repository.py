@@ -28,6 +28,8 @@ class Module:
     name: str
     source: str
     tree: ast.Module
+    #: everything in the tree: walked once, looked at by many rules
+    nodes: tuple[ast.AST, ...]
 
     @property
     def is_package(self) -> bool:
@@ -41,7 +43,8 @@ class Module:
 def module(path: str, source: str) -> Module:
     """A module that need not exist: the tests of the rules make some up."""
     name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    return Module(path, name, source, ast.parse(source, path))
+    tree = ast.parse(source, path)
+    return Module(path, name, source, tree, tuple(ast.walk(tree)))
 
 
 def text_files() -> list[str]:
@@ -89,7 +92,7 @@ def imported(where: Module, known: frozenset[str]) -> list[tuple[str, int]]:
     A text that is exactly the name of a module counts too: that is how the command line names what it imports late.
     """
     found: list[tuple[str, int]] = []
-    for node in ast.walk(where.tree):
+    for node in where.nodes:
         if isinstance(node, ast.Import):
             found.extend((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

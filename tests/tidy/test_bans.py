@@ -47,8 +47,8 @@ def banned_names(where: Module) -> Iterator[str]:
     """Every use of a banned name, called or not, whatever it was imported as."""
     if where.path == REAL_WORLD:
         return
-    names = _aliases(where.tree)
-    for node in ast.walk(where.tree):
+    names = _aliases(where)
+    for node in where.nodes:
         if not isinstance(node, ast.Attribute | ast.Name):
             continue
         full = _dotted(node, names)
@@ -61,9 +61,9 @@ def banned_names(where: Module) -> Iterator[str]:
                 yield f"{where.path}:{node.lineno}: {full}: {instead}"
 
 
-def _aliases(tree: ast.Module) -> dict[str, str]:
+def _aliases(where: Module) -> dict[str, str]:
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in where.nodes:
         if isinstance(node, ast.Import):
             names.update({alias.asname or alias.name: alias.name for alias in node.names})
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -84,7 +84,7 @@ def _dotted(node: ast.expr, names: dict[str, str]) -> str:
 
 def caught_everything(where: Module) -> Iterator[str]:
     """Every handler that would also catch our own mistakes."""
-    for node in ast.walk(where.tree):
+    for node in where.nodes:
         if not isinstance(node, ast.ExceptHandler):
             continue
         types = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
@@ -95,7 +95,7 @@ def caught_everything(where: Module) -> Iterator[str]:
 
 def set_orders(where: Module) -> Iterator[str]:
     """Every place where the order of a set would show: it differs from run to run."""
-    for node in ast.walk(where.tree):
+    for node in where.nodes:
         looped: list[ast.expr] = []
         if isinstance(node, ast.For | ast.AsyncFor):
             looped = [node.iter]

@@ -41,7 +41,7 @@ def outside(inside: Iterable[Module]) -> set[str]:
     """The top-level names that are imported from neither here nor the standard library."""
     found: set[str] = set()
     for each in inside:
-        for node in ast.walk(each.tree):
+        for node in each.nodes:
             if isinstance(node, ast.Import):
                 found.update(alias.name.partition(".")[0] for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and not node.level and node.module:

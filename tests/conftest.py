@@ -1,0 +1,11 @@
+"""For all tests: Hypothesis judges what a test finds, not how long it took on a busy machine."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+# On top of what Hypothesis chooses by itself: in CI that is the same examples in every run.
+settings.register_profile(
+    "nodeward", settings.default, deadline=None, suppress_health_check=(HealthCheck.too_slow,)
+)
+settings.load_profile("nodeward")
