@@ -8,7 +8,15 @@ import msgspec
 
 from nodeward.api.apply.managers import equal_but_for_times
 from nodeward.api.apply.merge import check_configuration
-from nodeward.api.codec import check_kind, encode, parse_tree, read, stand_alone, without_nulls
+from nodeward.api.codec import (
+    check_kind,
+    encode,
+    has_stray_fields,
+    parse_tree,
+    read,
+    stand_alone,
+    without_nulls,
+)
 from nodeward.api.errors import bad_request, invalid, unsupported_media_type
 from nodeward.api.events_v1 import Event as NewEvent
 from nodeward.api.meta import KubeObject
@@ -103,8 +111,9 @@ def object_from(call: Call, kind: Kind, tree: Any, type_: Any = None) -> KubeObj
     wanted = type_ or kind.type
     if not isinstance(tree, dict):
         raise bad_request(f"the patched object is not a {wanted.__name__}")
+    body = encode(tree)
     try:
-        obj = read(encode(tree), wanted)
+        obj = read(body, wanted)
     except msgspec.ValidationError as error:
         text = (
             f'{wanted.__name__} in version "{kind.version}" cannot be handled as a {wanted.__name__}: {error}'
@@ -112,7 +121,7 @@ def object_from(call: Call, kind: Kind, tree: Any, type_: Any = None) -> KubeObj
         raise bad_request(text) from None
     check_kind(obj.api_version, obj.kind, kind, wanted)
     mode = field_validation(call)
-    if mode != "Ignore":
+    if mode != "Ignore" and has_stray_fields(body, wanted):
         report_stray(call, obj, kind, mode, tree, None)
     return cast(KubeObject, obj)
 
