@@ -41,7 +41,8 @@ class Kubectl:
             input=stdin,
             capture_output=True,
             text=True,
-            env=self.cluster.environment() | {"KUBE_EDITOR": editor or "false"},
+            env=self.cluster.environment()
+            | {"KUBE_EDITOR": editor or "false", "TMPDIR": str(self.directory)},
             timeout=PATIENCE_SECONDS,
             check=False,
         )
