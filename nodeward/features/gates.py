@@ -66,11 +66,12 @@ class Gates:
                 }
         _check_needs(on, specs)
         for alias, name in ALIASES.items():
-            on[alias] = on[name]
+            # Who asks for the other name wants to know whether it was used: the node then declares it (KEP-5945).
+            on[alias] = on[name] and values.get(alias, False)
         return cls(f"1.{minor}", f"1.{floor}", on, tuple(_warnings(settings, specs)))
 
     def enabled(self, name: str) -> bool:
-        """Is the feature on? To ask for a name that is no gate is a bug."""
+        """Is the feature on (and, for another name of a gate, was that name used)? To ask for no gate is a bug."""
         try:
             return self._on[name]
         except KeyError:
@@ -86,8 +87,11 @@ class Gates:
     def as_flag(self) -> str:
         """The text that makes the same gates again: what differs from the defaults of the version."""
         plain = Gates.of(self.version, min_compatibility=self.min_compatibility)
+        used = {name: alias for alias, name in ALIASES.items() if self._on[alias]}
         return ",".join(
-            f"{name}={str(is_on).lower()}" for name, _, is_on in self if plain.enabled(name) is not is_on
+            f"{used.get(name, name)}={str(is_on).lower()}"
+            for name, _, is_on in self
+            if plain.enabled(name) is not is_on
         )
 
 

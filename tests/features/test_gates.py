@@ -140,8 +140,19 @@ def test_all_beta_false_switches_off_only_beta_gates() -> None:
 def test_the_upstream_name_of_optional_node_preparation_is_accepted(alias: str) -> None:
     gates = Gates.of("1.37", f"{alias}=true")
     assert gates.enabled("DRAOptionalNodePreparation")
-    assert gates.enabled("DRAOptionalNodeOperations")
-    assert gates.as_flag() == "DRAOptionalNodePreparation=true"
+    assert gates.as_flag() == f"{alias}=true"
+    assert Gates.of("1.37", gates.as_flag()) == gates
+
+
+def test_whether_the_upstream_name_was_used_can_be_asked() -> None:
+    for text, was_used in (
+        ("", False),
+        ("AllAlpha=true,AllBeta=true", False),
+        ("DRAOptionalNodePreparation=true", False),
+        ("DRAOptionalNodeOperations=true", True),
+        ("DRAOptionalNodeOperations=false", False),
+    ):
+        assert Gates.of("1.37", text).enabled("DRAOptionalNodeOperations") is was_used, text
 
 
 def test_a_default_may_wait_until_no_older_version_is_left() -> None:

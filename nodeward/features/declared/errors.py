@@ -1,0 +1,9 @@
+"""What the library of declared features refuses: a wrong registration, name or version. The message says which."""
+
+from __future__ import annotations
+
+from nodeward.base.errors import NodewardError
+
+
+class FeatureError(NodewardError, ValueError):
+    """The caller's mistake; nothing was computed."""
