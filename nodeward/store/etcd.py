@@ -35,7 +35,7 @@ from nodeward.store.interface import (
     Watch,
     WriteResult,
 )
-from nodeward.store.keys import prefix_end
+from nodeward.store.keys import check_key, prefix_end
 from nodeward.store.recent import RecentEvents
 
 #: etcd's way to say "no end"
@@ -67,8 +67,6 @@ class EtcdStore:
     async def open(self) -> None:
         invariant(not self._opened, "a store is opened once; make a new one")
         self._members = Members(self._endpoints, self._tls)
-        self._writing = 0
-        self._written = asyncio.Event()
         try:
             now = await self._members.ask("Range", _ANY_KEY, _OPEN_SECONDS)
         except NodewardError as error:
@@ -88,11 +86,8 @@ class EtcdStore:
         if not self._opened:
             return
         self._opened = False
-        while self._writing:
-            self._written.clear()
-            await self._written.wait()
-        self._feed.close()
         await self._members.close()
+        self._feed.close()
         self._following.cancel()
         with suppress(asyncio.CancelledError):
             await self._following
@@ -102,19 +97,25 @@ class EtcdStore:
             raise StoreUnavailable("the store is closed")
 
     async def _follow(self, after: Revision) -> None:
-        """Publish what happens in etcd, until cancelled."""
-        while True:
-            try:
-                async with aclosing(self._stream.follow(after)) as steps:
-                    async for events, after in steps:
-                        self._recent.extend(events, after)
-                        self._feed.publish(events, after)
-                return
-            except Compacted as gap:
-                # We were away for longer than etcd remembers: nobody can be told what happened meanwhile.
-                after = Revision(gap.compacted)
-                self._recent = RecentEvents(after)
-                self._feed.lose_until(after)
+        """Publish what happens in etcd, until closed. Should this ever fail, watches end rather than fall silent."""
+        try:
+            while not self._members.closing.is_set():
+                after = await self._follow_until_gap(after)
+        finally:
+            self._feed.close()
+
+    async def _follow_until_gap(self, after: Revision) -> Revision:
+        try:
+            async with aclosing(self._stream.follow(after)) as steps:
+                async for events, after in steps:
+                    self._recent.extend(events, after)
+                    self._feed.publish(events, after)
+        except Compacted as gap:
+            # We were away for longer than etcd remembers: nobody can be told what happened meanwhile.
+            after = Revision(gap.compacted)
+            self._recent = RecentEvents(after)
+            self._feed.lose_until(after)
+        return after
 
     # Writing.
 
@@ -159,21 +160,15 @@ class EtcdStore:
         request = messages.TxnRequest(compare=[compare], success=[change], failure=[look])
         pauses = Pauses(self._members.closing)
         is_repeated = False
-        self._writing += 1
-        try:
-            while True:
-                try:
-                    return await self._members.attempt("Txn", request, pauses.remaining), is_repeated
-                except Lost as error:
-                    # Repeating is safe: if the attempt did go through, or still does, the comparison of one of the
-                    # two fails.
-                    is_repeated = True
-                    await pauses.wait(error)
-                except Refused as error:
-                    raise _explain(error) from error
-        finally:
-            self._writing -= 1
-            self._written.set()
+        while True:
+            try:
+                return await self._members.attempt("Txn", request, pauses.remaining), is_repeated
+            except Lost as error:
+                # Repeating is safe: if the attempt did go through, or still does, one of the two comparisons fails.
+                is_repeated = True
+                await pauses.wait(error)
+            except Refused as error:
+                raise _explain(error) from error
 
     async def _find_own(
         self, name: bytes, value: bytes, expected: int, current: KeyValue | None
@@ -275,7 +270,7 @@ class EtcdStore:
         return int(answer.db_size)
 
     def _name(self, key: str) -> bytes:
-        invariant(key != "", "a key is never empty")
+        check_key(key)
         return (self._root + key).encode()
 
     def _key_value(self, kv: Any) -> KeyValue:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from nodeward.base.invariant import invariant
 from nodeward.store.feed import Feed
 from nodeward.store.interface import (
     EMPTY,
@@ -26,7 +25,7 @@ from nodeward.store.interface import (
     Watch,
     WriteResult,
 )
-from nodeward.store.keys import prefix_end
+from nodeward.store.keys import check_key, prefix_end
 from nodeward.store.sortedkeys import SortedKeys
 
 
@@ -88,12 +87,12 @@ class MemoryStore:
 
     async def put(self, key: str, value: bytes, *, expected: int) -> WriteResult:
         self._feed.check_open()
-        invariant(key != "", "a key is never empty")
         current = self._live.get(key)
         if (current.mod_revision if current is not None else 0) != expected:
             return WriteResult(False, self._feed.revision, current)
         revision = Revision(self._feed.revision + 1)
         if current is None:
+            check_key(key)
             self._keys.add(key)
         created = revision if current is None else current.create_revision
         self._live[key] = KeyValue(key, value, created, revision)

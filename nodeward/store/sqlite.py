@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
+from typing import Final
 
 from nodeward.base.errors import NodewardError
 from nodeward.base.invariant import invariant
@@ -30,10 +31,11 @@ from nodeward.store.interface import (
     Page,
     Revision,
     StoreUnavailable,
+    ValueTooLarge,
     Watch,
     WriteResult,
 )
-from nodeward.store.keys import prefix_end
+from nodeward.store.keys import check_key, prefix_end
 from nodeward.store.recent import RecentEvents
 from nodeward.store.sqlite_file import (
     FileLock,
@@ -46,6 +48,8 @@ from nodeward.store.sqlite_file import (
 from nodeward.store.sqlite_index import Entry
 from nodeward.store.sqlite_reader import PIECE_ROWS, Reader
 from nodeward.store.sqlite_writer import Batch, Row, Writer
+
+_LARGEST_BYTES: Final = 256 << 20
 
 
 class _Write:
@@ -129,7 +133,8 @@ class SqliteStore:
 
     async def put(self, key: str, value: bytes, *, expected: int) -> WriteResult:
         self._check_open()
-        invariant(key != "", "a key is never empty")
+        if len(value) > _LARGEST_BYTES:
+            raise ValueTooLarge(f"{len(value)} bytes for {key}; SQLite takes {_LARGEST_BYTES}")
         while True:
             entry = self._keys.get(key)
             if (entry[1] if entry is not None else 0) == expected:
@@ -137,6 +142,8 @@ class SqliteStore:
             if key not in self._pending:
                 return WriteResult(False, self._feed.revision, self._read(key, entry))
             await self._transaction_end()
+        if entry is None:
+            check_key(key)
         created, revision = self._keys.put(key, entry)
         await self._submit((revision, key, created, expected, value))
         return WriteResult(True, Revision(revision), None)

@@ -151,6 +151,7 @@ def _create(path: Path) -> None:
     try:
         for leftover in (draft, wal_path(draft)):
             leftover.unlink(missing_ok=True)
+        draft.touch(mode=0o600)  # secrets will be in it; SQLite gives its other files the same mode
         with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
             connection.executescript(_SCHEMA)
         with draft.open("rb") as file:
@@ -167,15 +168,18 @@ def _create(path: Path) -> None:
         raise explain(error, path) from error
 
 
-def connect(path: Path, *, mode: str) -> sqlite3.Connection:
-    """A connection in autocommit mode: "ro" to read, "rw" to write durably (never creating a file)."""
+def connect(path: Path, *, mode: str, patience: float = _BUSY_SECONDS) -> sqlite3.Connection:
+    """A connection in autocommit mode: "ro" to read, "rw" to write durably (never creating a file).
+
+    `patience` is how many seconds it waits for others that have the file locked.
+    """
     connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}",
             uri=True,
             isolation_level=None,
-            timeout=_BUSY_SECONDS,
+            timeout=patience,
             check_same_thread=False,
             cached_statements=256,
         )
@@ -218,12 +222,12 @@ def load(reader: sqlite3.Connection, path: Path) -> Content:
     return Content(keys, compacted, swept)
 
 
-def _is_damage(error: sqlite3.Error) -> bool:
+def _is_damage(error: Exception) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def explain(error: sqlite3.Error, path: Path) -> NodewardError:
+def explain(error: Exception, path: Path) -> NodewardError:
     """What a failed call to SQLite means for whoever asked the store."""
     if _is_damage(error):
         return StoreCorrupt(f"{path} is damaged ({error}); {_RESTORE}")

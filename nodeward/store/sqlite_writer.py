@@ -40,6 +40,9 @@ _SWEEP_STEP: Final = 128
 _REPLACED: Final = "SELECT prev_rv FROM log WHERE rv > ? AND rv <= ? AND prev_rv > 0"
 
 _CHECKPOINT_SECONDS: Final = 0.1
+#: a reader from outside (somebody making a backup) is not waited for longer than this, and not again for a while
+_CHECKPOINT_PATIENCE_SECONDS: Final = 0.05
+_CHECKPOINT_RETRY_SECONDS: Final = 2.0
 #: pages in the write-ahead log above which it is started again
 _WAL_PAGES: Final = 1024
 #: size above which its file is cut back as well
@@ -179,7 +182,7 @@ class Writer:
                 for start in range(0, len(rows), _STATEMENT_ROWS):
                     self._insert(rows[start : start + _STATEMENT_ROWS])
                 self._execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, MemoryError) as error:
             if not self._is_on_disk(rows[-1][0]):
                 self._generation += 1
                 self._post(self._failed, explain(error, self._path))
@@ -269,7 +272,7 @@ class Checkpointer:
         #: held during a transaction, and while the log is brought back to its beginning
         self.turn = threading.Lock()
         self._wal = wal_path(path)
-        self._connection = connect(path, mode="rw")
+        self._connection = connect(path, mode="rw", patience=_CHECKPOINT_PATIENCE_SECONDS)
         self._busy = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sqlite-checkpoint", daemon=True)
@@ -288,21 +291,33 @@ class Checkpointer:
         close_quietly(self._connection)
 
     def _run(self) -> None:
+        pause = _CHECKPOINT_SECONDS
         while True:
             self._busy.wait()
-            if self._stop.wait(_CHECKPOINT_SECONDS):
+            if self._stop.wait(pause):
                 return
             self._busy.clear()
-            # A checkpoint that fails (no room) leaves everything in the log: try again later.
-            with suppress(sqlite3.Error, OSError):
-                if self._checkpoint("PASSIVE") < _WAL_PAGES:
-                    continue
-                self._checkpoint("PASSIVE")  # what was written meanwhile, so that little is left
-                is_swollen = os.stat(self._wal).st_size > _WAL_BYTES
-                with self.turn:
-                    self._checkpoint("TRUNCATE" if is_swollen else "RESTART")
+            pause = _CHECKPOINT_SECONDS
+            try:
+                is_hindered = self._copy()
+            except (sqlite3.Error, OSError):
+                is_hindered = True  # no room: everything stays in the log
+            if is_hindered:
+                pause = _CHECKPOINT_RETRY_SECONDS
+                self._busy.set()
 
-    def _checkpoint(self, mode: str) -> int:
-        """Copy pages; how many there are in the log."""
-        _, pages, _ = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
-        return int(pages)
+    def _copy(self) -> bool:
+        """Copy the log, and start it again if it is long; whether somebody is in the way of that."""
+        _, pages = self._checkpoint("PASSIVE")
+        if pages < _WAL_PAGES:
+            return False
+        self._checkpoint("PASSIVE")  # what was written meanwhile, so that little is left
+        is_swollen = os.stat(self._wal).st_size > _WAL_BYTES
+        with self.turn:
+            is_hindered, _ = self._checkpoint("TRUNCATE" if is_swollen else "RESTART")
+        return is_hindered
+
+    def _checkpoint(self, mode: str) -> tuple[bool, int]:
+        """Copy pages; whether somebody was in the way, and how many pages there are in the log."""
+        is_hindered, pages, _ = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+        return bool(is_hindered), int(pages)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nodeward.base.invariant import InvariantBroken
 from nodeward.store.interface import (
     Compacted,
     Event,
@@ -487,5 +488,15 @@ def test_the_size_grows_with_what_is_stored(ground: Ground) -> None:
             if await store.size() >= before + (1 << 20):
                 return
         pytest.fail("20 MiB were written, and the size does not show it")
+
+    ground.run(scenario)
+
+
+@pytest.mark.parametrize("key", ["", "/a\x00", "/half-a-pair\ud800"])
+def test_what_is_no_key_is_never_written(ground: Ground, key: str) -> None:
+    async def scenario(store: Store) -> None:
+        with pytest.raises(InvariantBroken):
+            await store.put(key, b"", expected=0)
+        assert (await store.put("/fine", b"", expected=0)).succeeded
 
     ground.run(scenario)

@@ -190,3 +190,23 @@ def test_a_store_that_was_refused_can_be_opened_once_the_trouble_is_gone(tmp_pat
         await store.close()
 
     asyncio.run(play())
+
+
+def test_nobody_else_may_read_the_files(tmp_path: Path) -> None:
+    file = tmp_path / "store.db"
+    modes: dict[str, int] = {}
+
+    async def play() -> None:
+        store = SqliteStore(file)
+        await store.open()
+        await store.put("/secret", b"", expected=0)
+        modes.update(modes_in(tmp_path))
+        await store.close()
+
+    asyncio.run(play())
+    assert set(modes.values()) == {0o600}
+    assert {"store.db", "store.db-wal", "store.db.lock"} <= set(modes)
+
+
+def modes_in(directory: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mode & 0o777 for path in directory.iterdir()}

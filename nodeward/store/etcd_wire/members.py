@@ -169,6 +169,8 @@ class Members:
         self._endpoints = tuple(endpoints)
         self._members = [_Member(endpoint, tls) for endpoint in endpoints]
         self._preferred = 0
+        self._under_way = 0
+        self._all_done = asyncio.Event()
         self.closing = asyncio.Event()
 
     def __str__(self) -> str:
@@ -181,6 +183,7 @@ class Members:
         number = self._preferred
         member = self._members[number]
         seconds = max(min(_ATTEMPT_SECONDS[call], at_most), 0.001)
+        self._under_way += 1
         try:
             return await member.calls[call](request, timeout=seconds, metadata=_METADATA)
         except grpc.aio.AioRpcError as error:
@@ -189,6 +192,10 @@ class Members:
                 self.avoid(number)
                 raise Lost(f"{member.endpoint}: {details}") from error
             raise Refused(error.code(), details) from error
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._all_done.set()
 
     async def ask(self, call: str, request: Any, seconds: float = CALL_SECONDS) -> Any:
         """Attempts until somebody answers: for calls that may be repeated without harm."""
@@ -210,7 +217,11 @@ class Members:
             self._preferred = (number + 1) % len(self._members)
 
     async def close(self) -> None:
+        """No new attempts; those under way are waited for (they have a time limit)."""
         self.closing.set()
+        while self._under_way:
+            self._all_done.clear()
+            await self._all_done.wait()
         for member in self._members:
             await member.channel.close(None)
             member.stream_channel.close()
