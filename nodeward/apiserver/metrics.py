@@ -7,13 +7,13 @@ numbers; the forms Prometheus reads are made when somebody asks.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
-
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from nodeward.apiserver.request import Call
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 _SECONDS = (
     0.005,
@@ -84,27 +84,16 @@ class _Counted:
         self.open = 0
 
 
-class Metrics(Collector):
-    """One server's counters; nothing global."""
+class Metrics:
+    """One server's counters; nothing global. prometheus_client is imported by the first who looks at them."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
         self._seen: dict[_Key, _Counted] = {}
         self._reading = self._mutating = 0
-        self._objects = self._gauge(
-            "apiserver_resource_objects", "Stored objects by resource.", "group", "resource"
-        )
-        self._storage = self._gauge(
-            "apiserver_storage_size_bytes", "Bytes the store holds.", "storage_cluster_id"
-        )
-        self._gates = self._gauge("kubernetes_feature_enabled", "Feature gates, 1 for on.", "name", "stage")
-        self._version = self._gauge(
-            "version_info", "Versions of this component.", "component", "binary", "emulation", "min_compat"
-        )
-        self.registry.register(self)
-
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(name, text, labels, registry=self.registry)
+        self._objects: Mapping[tuple[str, ...], float] = {}
+        self._storage_bytes = 0
+        self._gates: Mapping[tuple[str, ...], float] = {}
+        self._version: tuple[str, ...] = ()
 
     # -- counting
 
@@ -148,19 +137,19 @@ class Metrics(Collector):
     # -- settings
 
     def set_objects(self, counts: dict[tuple[str, str], int], store_bytes: int) -> None:
-        for (group, resource), count in counts.items():
-            self._objects.labels(group, resource).set(count)
-        self._storage.labels("").set(store_bytes)
+        self._objects = {key: float(count) for key, count in counts.items()}
+        self._storage_bytes = store_bytes
 
     def set_gates(self, gates: list[tuple[str, str, bool]], version: str, min_compatibility: str) -> None:
-        for name, stage, is_on in gates:
-            self._gates.labels(name, stage).set(1 if is_on else 0)
-        self._version.labels("kube-apiserver", version, version, min_compatibility).set(1)
+        self._gates = {(name, stage): float(is_on) for name, stage, is_on in gates}
+        self._version = ("kube-apiserver", version, version, min_compatibility)
 
     # -- showing
 
     def collect(self) -> Iterator[Metric]:
         """What was counted, in Prometheus' form."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
         rest = _LABELS[1:]
         requests = CounterMetricFamily(
             "apiserver_request_total",
@@ -189,14 +178,33 @@ class Metrics(Collector):
             durations.add_metric((verb, counted.dry_run, *others), timed.buckets(), timed.total)
             if verb in ("GET", "LIST"):
                 sizes.add_metric(counted.labels, counted.sizes.buckets(), counted.sizes.total)
-        inflight = GaugeMetricFamily(
-            "apiserver_current_inflight_requests",
-            "Requests being answered now, by kind.",
-            labels=("request_kind",),
+        yield from (requests, durations, sizes, watches)
+        for name, text, labels, values in self._gauges():
+            gauge = GaugeMetricFamily(name, text, labels=labels)
+            for key, value in values.items():
+                gauge.add_metric(key, value)
+            yield gauge
+
+    def _gauges(self) -> Iterator[tuple[str, str, tuple[str, ...], Mapping[tuple[str, ...], float]]]:
+        inflight = {("readOnly",): float(self._reading), ("mutating",): float(self._mutating)}
+        text = "Requests being answered now, by kind."
+        yield "apiserver_current_inflight_requests", text, ("request_kind",), inflight
+        yield (
+            "apiserver_resource_objects",
+            "Stored objects by resource.",
+            ("group", "resource"),
+            self._objects,
         )
-        inflight.add_metric(("readOnly",), self._reading)
-        inflight.add_metric(("mutating",), self._mutating)
-        yield from (requests, durations, sizes, watches, inflight)
+        storage = {("",): float(self._storage_bytes)}
+        yield "apiserver_storage_size_bytes", "Bytes the store holds.", ("storage_cluster_id",), storage
+        yield "kubernetes_feature_enabled", "Feature gates, 1 for on.", ("name", "stage"), self._gates
+        versions = ("component", "binary", "emulation", "min_compat")
+        yield "version_info", "Versions of this component.", versions, {self._version: 1.0}
 
     def text(self) -> bytes:
-        return generate_latest(self.registry)
+        """The page /metrics shows."""
+        from prometheus_client import CollectorRegistry, generate_latest
+
+        registry = CollectorRegistry()
+        registry.register(self)  # type: ignore[arg-type]  # it asks for a base class, and uses one method
+        return generate_latest(registry)
