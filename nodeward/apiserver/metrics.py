@@ -44,6 +44,8 @@ _BYTES = (1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_0
 _LABELS = ("verb", "group", "version", "resource", "subresource", "scope", "component")
 _VERBS = {"create": "POST", "update": "PUT", "delete": "DELETE", "get": "GET", "list": "LIST"}
 
+#: label values -> value
+_Values = Mapping[tuple[str, ...], float]
 _Key = tuple[str, str, str, str, str, bool, bool, bool, bool]
 
 
@@ -90,9 +92,9 @@ class Metrics:
     def __init__(self) -> None:
         self._seen: dict[_Key, _Counted] = {}
         self._reading = self._mutating = 0
-        self._objects: Mapping[tuple[str, ...], float] = {}
+        self._objects: _Values = {}
         self._storage_bytes = 0
-        self._gates: Mapping[tuple[str, ...], float] = {}
+        self._gates: _Values = {}
         self._version: tuple[str, ...] = ()
 
     # -- counting
@@ -185,8 +187,8 @@ class Metrics:
                 gauge.add_metric(key, value)
             yield gauge
 
-    def _gauges(self) -> Iterator[tuple[str, str, tuple[str, ...], Mapping[tuple[str, ...], float]]]:
-        inflight = {("readOnly",): float(self._reading), ("mutating",): float(self._mutating)}
+    def _gauges(self) -> Iterator[tuple[str, str, tuple[str, ...], _Values]]:
+        inflight: _Values = {("readOnly",): float(self._reading), ("mutating",): float(self._mutating)}
         text = "Requests being answered now, by kind."
         yield "apiserver_current_inflight_requests", text, ("request_kind",), inflight
         yield (
@@ -195,7 +197,7 @@ class Metrics:
             ("group", "resource"),
             self._objects,
         )
-        storage = {("",): float(self._storage_bytes)}
+        storage: _Values = {("",): float(self._storage_bytes)}
         yield "apiserver_storage_size_bytes", "Bytes the store holds.", ("storage_cluster_id",), storage
         yield "kubernetes_feature_enabled", "Feature gates, 1 for on.", ("name", "stage"), self._gates
         versions = ("component", "binary", "emulation", "min_compat")
@@ -206,5 +208,5 @@ class Metrics:
         from prometheus_client import CollectorRegistry, generate_latest
 
         registry = CollectorRegistry()
-        registry.register(self)  # type: ignore[arg-type]  # it asks for a base class, and uses one method
+        registry.register(self)
         return generate_latest(registry)
