@@ -29,8 +29,10 @@ from nodeward.machinery.clock import Clock, RealClock
 CONNECTIONS = 32
 GETS = 60_000
 PATCHES = 6_000
-WATCHED_PODS = {1: 4_000, 100: 2_000, 1_000: 300}
+#: watchers -> events each of them sees
+WATCHED = {1: 10_000, 100: 4_000, 1_000: 500}
 PODS_PATH = "/api/v1/namespaces/default/pods"
+MAPS_PATH = "/api/v1/namespaces/default/configmaps"
 
 
 @dataclass(slots=True)
@@ -105,8 +107,8 @@ async def api_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
             yield figure
         async for figure in _reads(running, args.pods, size):
             yield figure
-        for watchers, pods in WATCHED_PODS.items():
-            yield await _watch(running, watchers, pods)
+        for watchers, events in WATCHED.items():
+            yield await _watch(running, watchers, events)
 
 
 async def _creates(running: Server, pods: int, size: str) -> AsyncIterator[Figure]:
@@ -143,18 +145,18 @@ async def _reads(running: Server, pods: int, size: str) -> AsyncIterator[Figure]
     )
 
 
-async def _watch(running: Server, watchers: int, pods: int) -> Figure:
+async def _watch(running: Server, watchers: int, events: int) -> Figure:
     """Creates while everybody watches; done when the last watcher has the last event."""
-    path = f"/api/v1/pods?watch=1&resourceVersion={await _revision(running)}"
+    path = f"/api/v1/configmaps?watch=1&resourceVersion={await _revision(running)}"
     counter: Counter = await listen(running.target, path, watchers)
     clock = running.target.clock
     started = clock.monotonic_ns()
-    await hammer(running.target, _creations(pods, f"w{watchers}"), connections=CONNECTIONS, expected=201)
-    await counter.reach(pods * watchers)
+    await hammer(running.target, _maps(events, f"w{watchers}"), connections=CONNECTIONS, expected=201)
+    await counter.reach(events * watchers)
     seconds = (clock.monotonic_ns() - started) / 1e9
     counter.close()
-    conditions = f"{pods:,} creates seen by {watchers:,} watchers, until the last has the last"
-    return Figure(f"api/watch-deliveries-{watchers}", pods * watchers / seconds, "1/s", conditions)
+    conditions = f"{events:,} creates of 2 KB seen by {watchers:,} watchers, until the last has the last"
+    return Figure(f"api/watch-deliveries-{watchers}", events * watchers / seconds, "1/s", conditions)
 
 
 async def _revision(running: Server) -> str:
@@ -203,6 +205,13 @@ def _pod(name: str) -> bytes:
 
 def _creations(number: int, prefix: str) -> Iterator[bytes]:
     return (request("POST", PODS_PATH, _pod(f"{prefix}-{index}")) for index in range(number))
+
+
+def _maps(number: int, prefix: str) -> Iterator[bytes]:
+    content = b"x" * 1500
+    for index in range(number):
+        body = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"%b-%d"},"data":{"content":"%b"}}'
+        yield request("POST", MAPS_PATH, body % (prefix.encode(), index, content))
 
 
 def _patches(number: int, pods: int) -> Iterator[bytes]:

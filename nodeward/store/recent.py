@@ -13,8 +13,8 @@ from typing import Final
 
 from nodeward.store.interface import Event, Revision
 
-_EVENTS: Final = 4096
-_BYTES: Final = 8 << 20
+_EVENTS: Final = 1024
+_BYTES: Final = 2 << 20
 
 
 class RecentEvents:
