@@ -23,6 +23,11 @@ WAITING = {
     "nodeward/machinery/connecting.py": "every component that runs outside the API server's process",
     "nodeward/machinery/leader.py": "scheduler and controllers",
     "nodeward/machinery/recorder.py": "scheduler, kubelet and controllers",
+    "nodeward/rules/affinity.py": "scheduler and controllers",
+    "nodeward/rules/readiness_timers.py": "the kubelet",
+    "nodeward/rules/resize.py": "the kubelet",
+    "nodeward/rules/skew.py": "the rehearsal",
+    "nodeward/rules/taint_columns.py": "the scheduler",
     "nodeward/machinery/virtual_loop.py": "the rehearsal; the tests live on it already",
 }
 #: Called so before the rule, and still to be renamed.

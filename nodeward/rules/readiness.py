@@ -1,0 +1,185 @@
+"""Is a node open for general pods: its readiness gates against its conditions (KEP-5233).
+
+In go a node's spec and status; out comes the state of each gate, and what follows: may general pods land, which
+taints and labels the node should have. A gate holds when its condition is True; it is given up when the condition is
+Unknown with reason TimeoutExceeded, and then no longer keeps pods away (its action does: a taint, or only a
+warning). Missing, False, and Unknown for any other reason all mean that the node waits. The timers are in
+`readiness_timers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from nodeward.api.core_v1.node import Node, NodeCondition, NodeReadinessGate
+from nodeward.api.core_v1.references import Taint
+from nodeward.api.meta import ObjectMeta
+from nodeward.api.validation.node_readiness import LABEL_PREFIX, failure_action
+from nodeward.rules.taints import is_same
+
+TIMEOUT_EXCEEDED: Final = "TimeoutExceeded"
+NODE_RESTARTED: Final = "NodeRestarted"
+TAINT: Final = "Taint"
+BYPASS: Final = "BypassWithWarning"
+
+
+class GateState(Enum):
+    """What a gate says about its node."""
+
+    HOLDS = "holds"
+    #: its time is over: it counts as satisfied, and its action takes its place
+    GIVEN_UP = "given up"
+    WAITS = "waits"
+
+
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """One gate as it stands, with what its condition says; `reason` and `message` are empty when there is none."""
+
+    gate: NodeReadinessGate
+    state: GateState
+    status: str
+    reason: str
+    message: str
+
+    @property
+    def action(self) -> str:
+        return failure_action(self.gate)
+
+
+@dataclass(frozen=True, slots=True)
+class TaintChanges:
+    """What must be done to a node's taints."""
+
+    add: tuple[Taint, ...] = ()
+    remove: tuple[Taint, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.add or self.remove)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelChanges:
+    """What must be done to a node's labels."""
+
+    put: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.put or self.remove)
+
+
+def state_of(condition: NodeCondition | None) -> GateState:
+    """What a condition means for the gate that waits for it."""
+    if condition is None:
+        return GateState.WAITS
+    if condition.status == "True":
+        return GateState.HOLDS
+    if condition.status == "Unknown" and condition.reason == TIMEOUT_EXCEEDED:
+        return GateState.GIVEN_UP
+    return GateState.WAITS
+
+
+def views(gates: Iterable[NodeReadinessGate], conditions: Iterable[NodeCondition]) -> list[GateView]:
+    """Every gate with its state, in the order of the spec."""
+    known = {condition.type: condition for condition in conditions}
+    found = []
+    for gate in gates:
+        condition = known.get(gate.condition_type)
+        found.append(
+            GateView(
+                gate,
+                state_of(condition),
+                condition.status if condition is not None else "",
+                condition.reason if condition is not None else "",
+                condition.message if condition is not None else "",
+            )
+        )
+    return found
+
+
+def is_ready(conditions: Iterable[NodeCondition]) -> bool:
+    """Whether the kubelet says that the node works."""
+    return any(condition.type == "Ready" and condition.status == "True" for condition in conditions)
+
+
+def waiting_for(node: Node) -> list[str]:
+    """The condition types that keep general pods off this node; Ready first, but only on nodes that have gates."""
+    gates = node.spec.readiness_gates
+    if not gates:
+        return []
+    found = [] if is_ready(node.status.conditions) else ["Ready"]
+    return found + [
+        view.gate.condition_type
+        for view in views(gates, node.status.conditions)
+        if view.state is GateState.WAITS
+    ]
+
+
+def is_open(node: Node) -> bool:
+    """Whether the gates let general pods in. A node without gates is as it always was: they do not decide."""
+    return not waiting_for(node)
+
+
+def is_exempt(pod: ObjectMeta) -> bool:
+    """Pods of a DaemonSet make nodes ready, so they do not wait for it."""
+    return any(
+        owner.controller and owner.kind == "DaemonSet" and owner.api_version.startswith("apps/")
+        for owner in pod.owner_references
+    )
+
+
+def taint_changes(node: Node, gates_before: Sequence[NodeReadinessGate] = ()) -> TaintChanges:
+    """Taints to put on the node for gates that were given up, and to take off when they hold after all.
+
+    A gate that fails again after it was given up keeps its taint until it holds. `gates_before` are the gates the
+    node had when this was last asked: the taint of a gate that is gone, or that has another one now, goes too.
+    """
+    wanted: list[Taint] = []
+    tolerated: list[Taint] = []
+    for view in views(node.spec.readiness_gates, node.status.conditions):
+        taint = view.gate.readiness_taint
+        if taint is None or view.action != TAINT:
+            continue
+        if view.state is GateState.GIVEN_UP:
+            wanted.append(taint)
+        elif view.state is GateState.WAITS:
+            tolerated.append(taint)
+    ours = [gate.readiness_taint for gate in (*node.spec.readiness_gates, *gates_before)]
+    present = node.spec.taints
+    add = [taint for taint in wanted if not any(is_same(taint, each) for each in present)]
+    remove = [
+        taint
+        for taint in present
+        if any(mine is not None and is_same(taint, mine) for mine in ours)
+        and not any(is_same(taint, keep) for keep in (*wanted, *tolerated))
+    ]
+    return TaintChanges(tuple(_distinct(add)), tuple(remove))
+
+
+def warned(node: Node) -> list[str]:
+    """The gates that were given up with nothing but a warning."""
+    return [
+        view.gate.condition_type
+        for view in views(node.spec.readiness_gates, node.status.conditions)
+        if view.state is GateState.GIVEN_UP and view.action == BYPASS
+    ]
+
+
+def label_changes(gates: Iterable[NodeReadinessGate], labels: Mapping[str, str]) -> LabelChanges:
+    """Labels the kubelet keeps for the node's gates, each with the value "true"; those of gates that are gone go."""
+    wanted = {LABEL_PREFIX + gate.condition_type: None for gate in gates}
+    put = [key for key in wanted if labels.get(key) != "true"]
+    remove = [key for key in labels if key.startswith(LABEL_PREFIX) and "/" in key and key not in wanted]
+    return LabelChanges(tuple(put), tuple(remove))
+
+
+def _distinct(taints: Iterable[Taint]) -> list[Taint]:
+    found: list[Taint] = []
+    for taint in taints:
+        if not any(is_same(taint, each) for each in found):
+            found.append(taint)
+    return found

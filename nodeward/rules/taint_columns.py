@@ -1,0 +1,78 @@
+"""Tolerations against thousands of nodes at once: nodes hold the id of their taint set, and a set is judged once.
+
+Clusters have few different sets of taints. `TaintSets` gives each an id; a node is a number in an array. The first
+time a list of tolerations asks, each set is judged by the plain rules; after that the answer for all nodes is one
+array lookup, whatever operators are used. So a numeric comparison costs what an equality costs. A set never changes;
+ids are never used again for another set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from nodeward.api.core_v1.references import Taint, Toleration
+from nodeward.rules.taints import blocking_taint, unwelcome
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ids: TypeAlias = NDArray[np.int32]
+    Answers: TypeAlias = NDArray[np.bool_]
+    Counts: TypeAlias = NDArray[np.int32]
+
+_Key: TypeAlias = tuple[tuple[str, str, str, str], ...]
+
+#: Lists of tolerations remembered; when there are more, all are forgotten and judged again as they come.
+REMEMBERED: Final = 4096
+
+
+class TaintSets:
+    """The taint sets of one cluster, for components whose gate for numeric operators is on, or off."""
+
+    def __init__(self, *, numeric: bool) -> None:
+        self._numeric = numeric
+        self._ids: dict[tuple[tuple[str, str, str], ...], int] = {}
+        self._sets: list[tuple[Taint, ...]] = []
+        self._answers: dict[_Key, tuple[Answers, Counts]] = {}
+
+    def __len__(self) -> int:
+        return len(self._sets)
+
+    def id_of(self, taints: Sequence[Taint]) -> int:
+        """The id of a set; nodes with equal taints in equal order share one. Times do not count."""
+        key = tuple((taint.key, taint.value, taint.effect) for taint in taints)
+        found = self._ids.get(key)
+        if found is None:
+            found = self._ids[key] = len(self._sets)
+            self._sets.append(tuple(taints))
+        return found
+
+    def are_tolerated(self, tolerations: Sequence[Toleration], ids: Ids) -> Answers:
+        """For each node, by the id of its set: may a pod with these tolerations be scheduled there?"""
+        return self._judge(tolerations)[0][ids]
+
+    def unwelcome(self, tolerations: Sequence[Toleration], ids: Ids) -> Counts:
+        """For each node: how many PreferNoSchedule taints the pod does not put up with."""
+        return self._judge(tolerations)[1][ids]
+
+    def _judge(self, tolerations: Sequence[Toleration]) -> tuple[Answers, Counts]:
+        import numpy as np
+
+        key = tuple((each.key, each.operator, each.value, each.effect) for each in tolerations)
+        known = self._answers.get(key)
+        if known is not None and len(known[0]) == len(self._sets):
+            return known
+        numeric = self._numeric
+        # Sets are only ever added, so what is known stays true and only the new ones are judged.
+        first = 0 if known is None else len(known[0])
+        fresh = self._sets[first:]
+        fits = np.array([blocking_taint(each, tolerations, numeric=numeric) is None for each in fresh], bool)
+        counts = np.array([unwelcome(each, tolerations, numeric=numeric) for each in fresh], np.int32)
+        if known is not None:
+            fits, counts = np.concatenate((known[0], fits)), np.concatenate((known[1], counts))
+        elif len(self._answers) >= REMEMBERED:
+            self._answers.clear()
+        self._answers[key] = fits, counts
+        return fits, counts

@@ -1,0 +1,96 @@
+"""Does a toleration put up with a taint: all operators and effects, numbers included (KEP-5471).
+
+In go a toleration and a taint, of a pod and a node or of a claim and a device; out comes a plain answer. `Gt N`
+tolerates a taint whose value is greater than N, `Lt N` one that is less. Both sides must be whole numbers of 64 bits
+in their one canonical form; anything else does not match, and is never an error. With `numeric` false (the gate is
+off, or the component is too old to know it) `Lt` and `Gt` match nothing. `Equal` and `Exists` never look at a
+number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol, TypeVar
+
+EQUAL: Final = "Equal"
+EXISTS: Final = "Exists"
+LESS: Final = "Lt"
+GREATER: Final = "Gt"
+
+_CANONICAL: Final = re.compile("0|-?[1-9][0-9]{0,18}")
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**63 - 1
+
+
+class AnyTaint(Protocol):
+    """What a node's taint and a device's taint have in common."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def value(self) -> str: ...
+    @property
+    def effect(self) -> str: ...
+
+
+class AnyToleration(AnyTaint, Protocol):
+    """What a pod's toleration and a claim's toleration have in common."""
+
+    @property
+    def operator(self) -> str: ...
+    @property
+    def toleration_seconds(self) -> int | None: ...
+
+
+T = TypeVar("T", bound=AnyToleration)
+
+
+def canonical_int64(text: str) -> int | None:
+    """The number a value stands for; None unless it is written in the one way numbers are compared in."""
+    if _CANONICAL.fullmatch(text) is None:
+        return None
+    number = int(text)
+    return number if _LEAST <= number <= _MOST else None
+
+
+def tolerates(toleration: AnyToleration, taint: AnyTaint, *, numeric: bool) -> bool:
+    """Whether this one toleration covers this one taint. An empty key or effect covers all of them."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    operator = toleration.operator
+    if operator in ("", EQUAL):
+        return toleration.value == taint.value
+    if operator == EXISTS:
+        return True
+    if not numeric or operator not in (LESS, GREATER):
+        return False
+    mine, theirs = canonical_int64(toleration.value), canonical_int64(taint.value)
+    if mine is None or theirs is None:
+        return False
+    return theirs < mine if operator == LESS else theirs > mine
+
+
+def first_tolerating(tolerations: Iterable[T], taint: AnyTaint, *, numeric: bool) -> T | None:
+    """The toleration that decides: the first that covers the taint, as they are listed."""
+    for toleration in tolerations:
+        if tolerates(toleration, taint, numeric=numeric):
+            return toleration
+    return None
+
+
+def unreadable_numbers(tolerations: Sequence[AnyToleration], taint: AnyTaint) -> list[str]:
+    """What an administrator should hear: numbers that were to be compared and are none. Empty for the old operators."""
+    found: list[str] = []
+    for toleration in tolerations:
+        if toleration.operator not in (LESS, GREATER) or (toleration.key and toleration.key != taint.key):
+            continue
+        if toleration.effect and toleration.effect != taint.effect:
+            continue
+        if canonical_int64(toleration.value) is None:
+            found.append(f'failed to parse toleration value as int64: {toleration.key}="{toleration.value}"')
+        if canonical_int64(taint.value) is None:
+            found.append(f'failed to parse taint value as int64: {taint.key}="{taint.value}"')
+    return found
