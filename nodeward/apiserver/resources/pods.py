@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import msgspec
+
 from nodeward.api.codec import decoder, encode
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.pod_status import PodCondition, PodStatus
@@ -137,8 +139,9 @@ def _copy(spec: PodSpec) -> PodSpec:
 
 def _keep_metadata(new: Any, old: Any) -> None:
     """These subresources change nothing but what they are for."""
-    managed = new.metadata.managed_fields
-    revision = new.metadata.resource_version
-    new.metadata = old.metadata
-    new.metadata.managed_fields = managed
-    new.metadata.resource_version = revision
+    # A copy: the generation that is counted next must not show in the old object, which admission compares with.
+    new.metadata = msgspec.structs.replace(
+        old.metadata,
+        managed_fields=new.metadata.managed_fields,
+        resource_version=new.metadata.resource_version,
+    )

@@ -14,6 +14,8 @@ from nodeward.apiserver.cache import Item
 from nodeward.rules.selectors import Fields, Labels
 
 ALWAYS = ("metadata.name", "metadata.namespace")
+#: Names a selector may use for a field that is called otherwise.
+ALIASES = {"source": "source.component"}
 
 
 def _struct(name: str, paths: Iterable[tuple[str, ...]]) -> type[msgspec.Struct]:
@@ -35,7 +37,8 @@ class Selecting:
 
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = (*ALWAYS, *paths)
-        wanted = [*(tuple(path.split(".")) for path in self.paths), ("metadata", "labels")]
+        places = (ALIASES.get(path, path) for path in self.paths)
+        wanted = [*(tuple(place.split(".")) for place in places), ("metadata", "labels")]
         self._decoder = msgspec.json.Decoder(_struct("Selectable", wanted))
 
     def read(self, item: Item) -> Selected:
@@ -53,7 +56,7 @@ class Selected:
     def value(self, path: str) -> str:
         """The field as text, as field selectors compare it; absent is empty."""
         value: Any = self._struct
-        for part in path.split("."):
+        for part in ALIASES.get(path, path).split("."):
             value = getattr(value, f"f_{part}", None)
             if value is None:
                 return "false" if path in _BOOLEANS else ""

@@ -22,7 +22,7 @@ _EVENT_FIELDS = (
     "involvedObject.fieldPath",
     "reason",
     "reportingComponent",
-    "source.component",
+    "source",
     "type",
 )
 
