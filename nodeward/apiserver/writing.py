@@ -85,7 +85,10 @@ class Writer:
         for _ in range(GENERATE_ATTEMPTS):
             if generated:
                 obj.metadata.name = self._generate(obj.metadata.generate_name)
-            written = await self._try_create(call, strategy, obj)
+            try:
+                written = await self._try_create(call, strategy, obj)
+            finally:
+                strategy.settled(obj)
             if written is not None:
                 return written
             if not generated:
@@ -149,7 +152,10 @@ class Writer:
             old = decoder(strategy.type).decode(item.data)
             new = make(item, old)
             insists = bool(new.metadata.resource_version)
-            written = await self._try_update(call, strategy, mode, item, old, new)
+            try:
+                written = await self._try_update(call, strategy, mode, item, old, new)
+            finally:
+                strategy.settled(new)
             if written is not None:
                 return written
             if insists:

@@ -1,6 +1,7 @@
 """Services: the server gives out cluster IPs and node ports, and never the same one twice.
 
-What is in use is read from the cache; addresses given out but not yet committed are remembered until they are.
+What is in use is read from the cache. What is given out while a write is under way is remembered until it is over:
+then it is in the cache too, or, if the write was refused or a dry run, free again.
 """
 
 from __future__ import annotations
@@ -27,9 +28,14 @@ class Services(Strategy):
 
     def __init__(self, kind: Kind) -> None:
         super().__init__(kind)
-        #: addresses and ports given out whose service may not be in the cache yet -> its uid
+        #: addresses and ports given out in writes under way -> the service's uid
         self._promised_ips: dict[str, str] = {}
         self._promised_ports: dict[int, str] = {}
+
+    def settled(self, obj: Service) -> None:
+        uid = obj.metadata.uid
+        self._promised_ips = {ip: who for ip, who in self._promised_ips.items() if who != uid}
+        self._promised_ports = {port: who for port, who in self._promised_ports.items() if who != uid}
 
     def prepare_create(self, obj: Service, env: Environment) -> None:
         obj.status = ServiceStatus()
@@ -74,9 +80,7 @@ class Services(Strategy):
         spec = obj.spec
         if old is not None and spec.cluster_ip == old.spec.cluster_ip and spec.cluster_ip:
             return
-        known = {service.metadata.uid for service in services}
         used = {ip: service.metadata.uid for service in services for ip in service.spec.cluster_ips}
-        self._promised_ips = {ip: uid for ip, uid in self._promised_ips.items() if uid not in known}
         used = {**self._promised_ips, **used}
         network = ipaddress.ip_network(env.service_cidr)
         if spec.cluster_ip:
@@ -120,8 +124,6 @@ class Services(Strategy):
         self, obj: Service, old: Service | None, services: list[Service], env: Environment
     ) -> None:
         uid = obj.metadata.uid
-        known = {service.metadata.uid for service in services}
-        self._promised_ports = {port: who for port, who in self._promised_ports.items() if who not in known}
         used = {**self._promised_ports, **_ports_in_use(services)}
         low, high = env.node_ports
         for position, port in enumerate(obj.spec.ports):

@@ -49,6 +49,9 @@ class Strategy:
         if self._default is not None:
             self._default(obj)
 
+    def settled(self, obj: Any) -> None:
+        """The write `obj` was prepared for is over: it is in the cache by now, or never will be."""
+
     def prepare_create(self, obj: Any, env: Environment) -> None:
         """Before validation of a new object."""
         if self.kind.has_status and not self.keeps_created_status:
