@@ -1,6 +1,7 @@
 """What a cluster has from the first moment: system namespaces, roles and bindings, priority classes, its own service.
 
 Run at every start: what is missing is made, what administrators changed is left alone (roles only gain permissions).
+Namespaces and the service are looked after from then on: `kubectl delete all --all` takes the service with it.
 """
 
 from __future__ import annotations
@@ -37,16 +38,44 @@ _PRIORITIES = (
 
 async def bootstrap(env: Environment, client: Client, *, port: int) -> None:
     """Make what is missing, through the API like anybody else."""
-    await asyncio.gather(
-        *(_create(client, Namespace(metadata=ObjectMeta(name=name))) for name in missing(env))
-    )
+    await _namespaces(env, client)
     await _policy(env, client)
     for name, value, text in _PRIORITIES:
         if env.peek(PriorityClass, name) is None:
             wanted = PriorityClass(metadata=ObjectMeta(name=name), value=value, description=text)
             await _create(client, wanted)
-    if env.peek(Service, "kubernetes", "default") is None:
-        await _create(client, _kubernetes_service(env, port))
+    await _service(env, client, port)
+
+
+async def repair(env: Environment, client: Client, *, port: int) -> None:
+    """Make again what has gone since: somebody deleted it."""
+    await _namespaces(env, client)
+    await _service(env, client, port)
+
+
+async def _namespaces(env: Environment, client: Client) -> None:
+    await asyncio.gather(
+        *(_create(client, Namespace(metadata=ObjectMeta(name=name))) for name in missing(env))
+    )
+
+
+async def _service(env: Environment, client: Client, port: int) -> None:
+    """The cluster's own service; it leads to the port this server answers on."""
+    wanted = _kubernetes_service(env, port)
+    found = env.peek(Service, "kubernetes", "default")
+    if found is None:
+        await _create(client, wanted)
+    elif [_way(each) for each in found.spec.ports] != [_way(each) for each in wanted.spec.ports]:
+        found.spec.ports = wanted.spec.ports
+        try:
+            await client.update(found)
+        except ApiError as error:
+            if error.reason not in ("Conflict", "NotFound"):  # somebody was faster; there is a next time
+                raise
+
+
+def _way(port: ServicePort) -> tuple[str, str, int, int | str | None]:
+    return port.name, port.protocol, port.port, port.target_port
 
 
 async def _create(client: Client, obj: KubeObject) -> None:

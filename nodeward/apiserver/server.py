@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nodeward.api.errors import ApiError
 from nodeward.api.scheme import SCHEME, Scheme
 from nodeward.apiserver.admission.plugins import build
 from nodeward.apiserver.aggregation import Aggregation
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.app import App
 from nodeward.apiserver.auth.user import User
-from nodeward.apiserver.bootstrap import bootstrap, missing
+from nodeward.apiserver.bootstrap import bootstrap, missing, repair
 from nodeward.apiserver.documents import Documents
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.http import HttpConnection, Limits
@@ -37,6 +39,11 @@ LOG = logging.getLogger(__name__)
 #: History older than this is forgotten, as kube-apiserver has etcd do.
 COMPACT_SECONDS = 300.0
 SHUTDOWN_SECONDS = 5.0
+#: How long a peer may take to answer the end of a TLS connection. A client that keeps a connection for later does not
+#: read from it meanwhile, so it never does, and must not hold up a server that stops.
+GOODBYE_SECONDS = 0.2
+#: How often what every cluster has is looked after, as kube-apiserver looks after its service.
+REPAIR_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +103,8 @@ class ApiServer:
         )
         self.app = App(api, self._security, self._documents, self.metrics)
         self._is_bootstrapped = False
-        self._connections: dict[HttpConnection, None] = {}
+        #: who is connected now
+        self.connections: dict[HttpConnection, None] = {}
         self._listeners: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -108,39 +116,46 @@ class ApiServer:
         await self.hub.start()
         self._security.start()
         client = self.client("kube-apiserver")
-        port = int(self._settings.address.rpartition(":")[2])
-        await bootstrap(self.env, client, port=port)
+        await bootstrap(self.env, client, port=self._port)
         aggregation = Aggregation(self.env, self.client("clusterrole-aggregation-controller"))
         await aggregation.settle()
         self._is_bootstrapped = True
         self._tasks = [
             asyncio.create_task(self._compact(), name="compaction"),
             asyncio.create_task(aggregation.run(), name="aggregation"),
+            asyncio.create_task(self._repair(client), name="repair"),
         ]
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
-        """Answer on a socket; gives the port, which may have been 0."""
+        """Answer on an address; gives the port, which may have been 0."""
+        return await self.serve(bind(host, port), tls)
+
+    async def serve(self, bound: socket.socket, tls: ssl.SSLContext | None) -> int:
+        """Answer on a socket that has its address; gives the port."""
         loop = asyncio.get_running_loop()
-        listener = await loop.create_server(self._connection, host, port, ssl=tls, backlog=1024)
+        goodbye = None if tls is None else GOODBYE_SECONDS
+        listener = await loop.create_server(
+            self._connection, sock=bound, ssl=tls, ssl_shutdown_timeout=goodbye, backlog=1024
+        )
         self._listeners.append(listener)
-        return int(listener.sockets[0].getsockname()[1])
+        return int(bound.getsockname()[1])
 
     def _connection(self) -> HttpConnection:
-        return HttpConnection(self.app.handle, self._clock, self._connections, self._settings.limits)
+        return HttpConnection(self.app.handle, self._clock, self.connections, self._settings.limits)
 
     async def stop(self) -> None:
         """Stop accepting, finish what is under way, close the store. Nothing acknowledged is lost."""
         self._documents.is_shutting_down = True
         for listener in self._listeners:
             listener.close()
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.shutdown()
         try:
             async with self._clock.timeout(SHUTDOWN_SECONDS):
-                while self._connections:
+                while self.connections:
                     await self._clock.sleep(0.01)
         except TimeoutError:
-            for connection in list(self._connections):
+            for connection in list(self.connections):
                 connection.abort()
         for listener in self._listeners:
             await listener.wait_closed()
@@ -174,6 +189,18 @@ class ApiServer:
                 continue
             previous = self.hub.revision
 
+    async def _repair(self, client: Client) -> None:
+        while True:
+            await self._clock.sleep(REPAIR_SECONDS)
+            try:
+                await repair(self.env, client, port=self._port)
+            except ApiError as error:
+                LOG.warning("what every cluster has cannot be looked after: %s", error)
+
+    @property
+    def _port(self) -> int:
+        return int(self._settings.address.rpartition(":")[2])
+
     async def _measure(self) -> None:
         counts = {
             (kind.group, kind.resource): len(self.hub.cache(kind).objects)
@@ -181,6 +208,18 @@ class ApiServer:
             if kind.is_stored and not kind.stored_as
         }
         self.metrics.set_objects(counts, await self._store.size())
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket with an address, on which nobody is answered yet. The port may be 0: any that is free."""
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
 
 
 def _one_before(version: str) -> str:

@@ -19,7 +19,7 @@ from nodeward.apiserver.auth.token_keys import load_key
 from nodeward.apiserver.auth.user import User
 from nodeward.apiserver.pki import Pki, kubeconfig, server_context
 from nodeward.apiserver.security import TokenSettings
-from nodeward.apiserver.server import ApiServer, Settings
+from nodeward.apiserver.server import ApiServer, Settings, bind
 from nodeward.base.errors import ConfigError
 from nodeward.cli.controllers import start_controllers
 from nodeward.features import Gates
@@ -53,7 +53,7 @@ async def _serve(args: argparse.Namespace) -> int:
     stop = _stop_signal()
     home = Path(args.dir)
     pki = Pki(home / "pki", clock.now_ns())
-    server, port = await start_server(args, home, pki, clock)
+    server, address = await start_server(args, home, pki, clock)
     controllers = None
     if args.command == "up":
         controllers = await start_controllers(server, clock, pki.authority_certificate.decode())
@@ -61,7 +61,7 @@ async def _serve(args: argparse.Namespace) -> int:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    _announce(args, home, port)
+    _announce(args, home, address)
     await stop.wait()
     print("stopping...", file=sys.stderr, flush=True)
     if controllers is not None:
@@ -77,10 +77,10 @@ def _process_age() -> float:
     return uptime - ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _announce(args: argparse.Namespace, home: Path, port: int) -> None:
+def _announce(args: argparse.Namespace, home: Path, address: str) -> None:
     seconds = _process_age()
     print(
-        f"nodeward {args.command}: Kubernetes v{args.kubernetes_version} at https://{_host(args)}:{port}, "
+        f"nodeward {args.command}: Kubernetes v{args.kubernetes_version} at https://{address}, "
         f"ready in {seconds:.2f} s\nexport KUBECONFIG={_kubeconfig_path(args, home).absolute()}",
         flush=True,
     )
@@ -109,9 +109,31 @@ def _kubeconfig_path(args: argparse.Namespace, home: Path) -> Path:
     return Path(args.kubeconfig) if args.kubeconfig else home / "kubeconfig"
 
 
-async def start_server(args: argparse.Namespace, home: Path, pki: Pki, clock: Clock) -> tuple[ApiServer, int]:
-    """An API server that answers, and the port it answers on."""
-    serving = pki.serving(socket.gethostname(), (_host(args), args.bind_address))
+async def start_server(args: argparse.Namespace, home: Path, pki: Pki, clock: Clock) -> tuple[ApiServer, str]:
+    """An API server that answers, and the host and port it answers on."""
+    try:
+        bound = bind(args.bind_address, args.port)
+    except OSError as error:
+        raise _no_port(args, error) from None
+    try:
+        return await _start_on(bound, args, home, pki, clock)
+    except BaseException:
+        bound.close()
+        raise
+
+
+def _no_port(args: argparse.Namespace, error: OSError) -> ConfigError:
+    flag = "--port" if args.command == "up" else "--secure-port"
+    why = error.strerror or error
+    return ConfigError(f"cannot listen on {args.bind_address}:{args.port}: {why}; choose another with {flag}")
+
+
+async def _start_on(
+    bound: socket.socket, args: argparse.Namespace, home: Path, pki: Pki, clock: Clock
+) -> tuple[ApiServer, str]:
+    host, port = _host(args), bound.getsockname()[1]
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    serving = pki.serving(socket.gethostname(), (host, args.bind_address))
     settings = Settings(
         kubernetes_version=args.kubernetes_version,
         gates=Gates.of(args.kubernetes_version, args.feature_gates),
@@ -121,20 +143,18 @@ async def start_server(args: argparse.Namespace, home: Path, pki: Pki, clock: Cl
         enable_admission=_enabled(args),
         disable_admission=_names(args.disable_admission_plugins),
         service_cidr=args.service_cluster_ip_range,
-        address=f"{_host(args)}:{args.port}",
+        address=address,
     )
     server = ApiServer(_store(args, home), clock, RealChance(), settings)
     await server.start()
     try:
-        port = await server.listen(args.bind_address, args.port, server_context(serving, pki.authority_path))
+        await server.serve(bound, server_context(serving, pki.authority_path))
     except OSError as error:
         await server.stop()
-        raise ConfigError(
-            f"cannot listen on {args.bind_address}:{args.port}: {error.strerror}; choose another with --port"
-        ) from None
-    text = kubeconfig(f"https://{_host(args)}:{port}", pki.authority_certificate, pki.admin())
+        raise _no_port(args, error) from None
+    text = kubeconfig(f"https://{address}", pki.authority_certificate, pki.admin())
     _write_private(_kubeconfig_path(args, home), text)
-    return server, port
+    return server, address
 
 
 def _store(args: argparse.Namespace, home: Path) -> Store:
