@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar, cast
 
 from nodeward.api.codec import decoder
-from nodeward.api.context import Context, Gates
+from nodeward.api.context import Context
 from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import Kind, Scheme
 from nodeward.apiserver.cache import Item
 from nodeward.apiserver.hub import Hub
 from nodeward.base.timestamp import rfc3339
+from nodeward.features import Gates
 from nodeward.machinery.clock import Chance, Clock
 
 K = TypeVar("K", bound=KubeObject)

@@ -16,6 +16,7 @@ from nodeward.apiserver.admission.default_toleration_seconds import DefaultToler
 from nodeward.apiserver.admission.extended_resource_toleration import ExtendedResourceToleration
 from nodeward.apiserver.admission.limit_ranger import LimitRanger
 from nodeward.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from nodeward.apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
 from nodeward.apiserver.admission.node_restriction import NodeRestriction
 from nodeward.apiserver.admission.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from nodeward.apiserver.admission.plugin import Plugin
@@ -42,6 +43,7 @@ PLUGINS: Final[tuple[type[Plugin], ...]] = (
     StorageObjectInUseProtection,
     PersistentVolumeClaimResize,
     RuntimeClass,
+    NodeDeclaredFeatureValidator,
     ResourceQuota,
 )
 

@@ -21,6 +21,7 @@ def test_the_usual_plugins_run_in_order() -> None:
         "StorageObjectInUseProtection",
         "PersistentVolumeClaimResize",
         "RuntimeClass",
+        "NodeDeclaredFeatureValidator",
         "ResourceQuota",
     )
 
