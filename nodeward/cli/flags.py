@@ -114,8 +114,59 @@ def _apiserver(parser: argparse.ArgumentParser) -> None:
     _server_flags(parser)
 
 
+def _features(parser: argparse.ArgumentParser) -> None:
+    questions = parser.add_subparsers(dest="question", metavar="QUESTION", required=True)
+    discover = questions.add_parser("discover", help="what a node with this version and these gates declares")
+    discover.add_argument(
+        "--kubernetes-version",
+        default=DEFAULT_VERSION,
+        metavar="VERSION",
+        help=f"the version of the kubelet, 1.34 to 1.38 (default {DEFAULT_VERSION})",
+    )
+    discover.add_argument(
+        "--feature-gates", default="", metavar="NAME=BOOL,...", help="feature gates, as a kubelet takes them"
+    )
+    discover.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the node a feature asks for, such as runtime.mountOptions=true; may be repeated",
+    )
+    infer = questions.add_parser("infer", help="which features a pod needs to be placed, or to be changed")
+    infer.add_argument(
+        "pod", metavar="POD.yaml", help="a Pod, and the ResourceClaims it refers to; - is stdin"
+    )
+    infer.add_argument(
+        "--old",
+        default="",
+        metavar="OLD.yaml",
+        help="the pod as it was: tell what the change to POD.yaml needs",
+    )
+    match = questions.add_parser(
+        "match", help="whether nodes have what a pod needs; exit code 1 if one has not"
+    )
+    match.add_argument(
+        "pod", metavar="POD.yaml", help="a Pod, and the ResourceClaims it refers to; - is stdin"
+    )
+    match.add_argument("node", nargs="+", metavar="NODE.yaml", help="files with Nodes")
+    for asking in (infer, match):
+        asking.add_argument(
+            "--kubernetes-version",
+            default=DEFAULT_VERSION,
+            metavar="VERSION",
+            help=f"the version of the cluster, any from 1.34 on (default {DEFAULT_VERSION})",
+        )
+    requirements = questions.add_parser("requirements", help="what a node must have to declare a feature")
+    requirements.add_argument("name", nargs="?", default="", metavar="NAME", help="a feature (default: all)")
+    for question in (discover, infer, match, requirements):
+        question.add_argument(
+            "-o", "--output", choices=("text", "json"), default="text", help="how to print the answer"
+        )
+
+
 def _bench(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="*", metavar="NAME", help="parts to run: api (default: all)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="parts to run: api, features (default: all)")
     parser.add_argument(
         "-o", "--output", choices=("text", "json"), default="text", help="how to print the figures"
     )
@@ -137,6 +188,14 @@ COMMANDS: Final = (
         "on the first start and kept; state survives a restart. Ctrl-C stops it in good order.",
     ),
     Command("apiserver", "run the API server alone", "nodeward.cli.up", _apiserver),
+    Command(
+        "features",
+        "what nodes declare and pods need (KEP-5328)",
+        "nodeward.cli.features",
+        _features,
+        "Ask about declared features, without a cluster: which ones a node would declare, which ones a pod needs,\n"
+        "whether a node has them, and what it takes to have one.",
+    ),
     Command("bench", "measure this machine and print the figures", "nodeward.cli.bench", _bench),
     Command("completion", "print a shell completion script", "nodeward.cli.completion", _completion),
 )

@@ -79,7 +79,8 @@ class FeatureSet:
         return tuple(found)
 
     def is_subset_of(self, other: FeatureSet) -> bool:
-        self._check(other)
+        if self.table is not other.table:  # asked here first, because this is asked once per node
+            self._check(other)
         return not self.bits & ~other.bits
 
     def __sub__(self, other: FeatureSet) -> FeatureSet:
@@ -99,5 +100,5 @@ class FeatureSet:
         return "".join("1" if self.bits >> number & 1 else "0" for number in range(len(self.table.names)))
 
     def _check(self, other: FeatureSet) -> None:
-        if self.table is not other.table and self.table != other.table:
+        if self.table != other.table:
             raise FeatureError("feature sets of different registries cannot be compared")
