@@ -24,6 +24,8 @@ from typing import IO, Any
 #: How long a process may take to start or to stop before it counts as stuck; a loaded machine is slow.
 PATIENCE_SECONDS = 60.0
 
+REPOSITORY = Path(__file__).parents[2]
+
 _READY = re.compile(r"nodeward (\w+): Kubernetes v(\S+) at (https://\S+), ready in (\d+\.\d\d) s")
 
 
@@ -117,6 +119,7 @@ def start(directory: Path, *flags: str, subcommand: str = "up") -> Cluster:
         ),
         stdout=subprocess.PIPE,
         stderr=log,
+        cwd=REPOSITORY,
         text=True,
     )
     assert process.stdout is not None
@@ -149,6 +152,7 @@ def refusal(directory: Path, *flags: str, subcommand: str = "up") -> str:
     ended = subprocess.run(
         command(subcommand, "--dir", str(directory), *flags),
         capture_output=True,
+        cwd=REPOSITORY,
         text=True,
         timeout=PATIENCE_SECONDS,
         check=False,
