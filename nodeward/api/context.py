@@ -15,6 +15,8 @@ class Gates(Protocol):
 
     def enabled(self, name: str) -> bool: ...
 
+    def knows(self, name: str) -> bool: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -25,3 +27,7 @@ class Context:
     def on(self, gate: str) -> bool:
         """Is the gate on?"""
         return self.gates.enabled(gate)
+
+    def knows(self, gate: str) -> bool:
+        """Has a server of this version heard of the gate at all? If not, what it brought does not exist."""
+        return self.gates.knows(gate)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from nodeward.api.codec import (
     decode,
     duplicate_fields,
@@ -11,6 +13,7 @@ from nodeward.api.codec import (
     may_have_duplicates,
     parse_tree,
     stray_fields,
+    unreadable,
 )
 from nodeward.api.errors import bad_request, invalid
 from nodeward.api.fields import KubeTop
@@ -38,7 +41,11 @@ def read_object(call: Call, kind: Kind, type_: type[KubeTop] | None = None) -> K
     obj = decode(body, kind, type_)
     mode = field_validation(call)
     if mode != "Ignore" and (has_stray_fields(body, type(obj)) or may_have_duplicates(body)):
-        report_stray(call, obj, kind, mode, parse_tree(body), body)
+        try:
+            tree = parse_tree(body)
+        except msgspec.DecodeError as error:
+            raise unreadable(body, type(obj).__name__, error) from None
+        report_stray(call, obj, kind, mode, tree, body)
     return obj
 
 
@@ -51,12 +58,22 @@ def report_stray(call: Call, obj: KubeTop, kind: Kind, mode: str, tree: Any, bod
     stray = [f'unknown field "{path}"' for path in stray_fields(tree, schema_of(type(obj)))]
     if body is not None:
         stray += [f'duplicate field "{path}"' for path in duplicate_fields(body)]
+    version = (obj.api_version or kind.api_version).rpartition("/")[2]
+    _say(call, type(obj).__name__, version, mode, stray)
+
+
+def report_unknown(call: Call, kind: Kind, name: str, paths: list[str]) -> None:
+    """The same for fields that only this version of the server does not know."""
+    mode = field_validation(call)
+    if mode != "Ignore":
+        _say(call, name, kind.version, mode, [f'unknown field "{path}"' for path in paths])
+
+
+def _say(call: Call, name: str, version: str, mode: str, stray: list[str]) -> None:
     if not stray:
         return
     del stray[MAX_STRAY:]
     if mode == "Strict":
-        name = type(obj).__name__
-        version = (obj.api_version or kind.api_version).rpartition("/")[2]
         raise bad_request(
             f'{name} in version "{version}" cannot be handled as a {name}: strict decoding error: {", ".join(stray)}'
         )

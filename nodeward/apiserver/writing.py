@@ -30,8 +30,10 @@ from nodeward.apiserver.admission.plugin import Write
 from nodeward.apiserver.cache import Item
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.ownership import Ownership
+from nodeward.apiserver.reading_body import report_unknown
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.strategy import STATUS_PATHS, Strategy
+from nodeward.apiserver.resources.unborn import forget, unborn
 from nodeward.base.fielderror import FieldError
 from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import FieldPath
@@ -69,6 +71,7 @@ class Writer:
         self._env = env
         self._chain = chain
         self._ownership = ownership
+        self._unborn: dict[type[KubeObject], tuple[tuple[str, ...], ...]] = {}
 
     # -- create
 
@@ -76,6 +79,7 @@ class Writer:
         """Store a new object."""
         kind = strategy.kind
         _take_namespace(call, kind, obj)
+        self._forget_unborn(call, strategy, obj, None)
         if obj.metadata.resource_version:
             raise bad_request("resourceVersion should not be set on objects to be created")
         strategy.default(obj)
@@ -151,6 +155,7 @@ class Writer:
                 return await self.create(call, strategy, may_create())
             old = decoder(strategy.type).decode(item.data)
             new = make(item, old)
+            self._forget_unborn(call, strategy, new, old)
             insists = bool(new.metadata.resource_version)
             try:
                 written = await self._try_update(call, strategy, mode, item, old, new)
@@ -237,6 +242,16 @@ class Writer:
         if result.succeeded:
             await self._env.hub.wait_for(result.revision)
         return result
+
+    def _forget_unborn(self, call: Call, strategy: Strategy, new: Any, old: Any) -> None:
+        """Drop what a server of this version has never heard of, and tell who sent it."""
+        paths = self._unborn.get(strategy.type)
+        if paths is None:
+            paths = self._unborn[strategy.type] = unborn(strategy.type, self._env.context)
+        if paths:
+            known = forget(old, paths) if old is not None else []
+            told = [path for path in forget(new, paths) if path not in known]
+            report_unknown(call, strategy.kind, type(new).__name__, told)
 
     def _warn(self, call: Call, strategy: Strategy, new: Any, old: Any) -> None:
         for text in strategy.warnings(new, old, self._env):

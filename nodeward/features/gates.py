@@ -77,6 +77,13 @@ class Gates:
         except KeyError:
             raise InvariantBroken(f'feature "{name}" is not registered in FeatureGate') from None
 
+    def knows(self, name: str) -> bool:
+        """Has a component of this version heard of the feature, on or off? What it has not heard of does not exist."""
+        gate = CATALOGUE.get(ALIASES.get(name, name))
+        if gate is None:
+            raise InvariantBroken(f'feature "{name}" is not registered in FeatureGate')
+        return gate.at(int(self.version[2:]), int(self.min_compatibility[2:])).stage is not Stage.PRE_ALPHA
+
     def __iter__(self) -> Iterator[tuple[str, str, bool]]:
         minor, floor = int(self.version[2:]), int(self.min_compatibility[2:])
         for name, gate in CATALOGUE.items():

@@ -23,7 +23,6 @@ WAITING = {
     "nodeward/machinery/connecting.py": "every component that runs outside the API server's process",
     "nodeward/machinery/leader.py": "scheduler and controllers",
     "nodeward/machinery/recorder.py": "scheduler, kubelet and controllers",
-    "nodeward/rules/affinity.py": "scheduler and controllers",
     "nodeward/rules/readiness_timers.py": "the kubelet",
     "nodeward/rules/resize.py": "the kubelet",
     "nodeward/rules/skew.py": "the rehearsal",

@@ -49,7 +49,7 @@ def _value_from(source: EnvVarSource, value: str, path: FieldPath, options: PodO
     if source.resource_field_ref is not None:
         count += 1
         at = path.child("resourceFieldRef")
-        errors += validate_resource_ref(source.resource_field_ref, at, in_file=False)
+        errors += validate_resource_ref(source.resource_field_ref, at)
     if source.config_map_key_ref is not None:
         count += 1
         errors += _key(source.config_map_key_ref, path.child("configMapKeyRef"))

@@ -1,13 +1,15 @@
 """What a pod may tell its containers about itself: fields and resources, in variables and in files.
 
-`assigned.cpuset` (KEP-6122: the exclusive CPUs a container has) is a resource for files only, because a variable could
-never follow a resize. It is taken whatever the gate of the API server says; the kubelet serves it.
+`assigned.cpuset` (KEP-6122: the exclusive CPUs a container has) is a resource for files only, because a variable
+could never follow a resize. A server that has heard of the gate DownwardAPIAssignedResources takes it, on or off,
+because the kubelet serves it without asking; an older server refuses it as a resource it does not know.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from nodeward.api.context import Context
 from nodeward.api.core_v1.references import ObjectFieldSelector, ResourceFieldSelector
 from nodeward.api.validation.names import label_key_faults
 from nodeward.base.fielderror import FieldError, invalid, not_supported, required
@@ -15,6 +17,7 @@ from nodeward.base.fieldpath import FieldPath
 from nodeward.base.quantity import Quantity
 
 ASSIGNED_CPUSET: Final = "assigned.cpuset"
+ASSIGNED_GATE: Final = "DownwardAPIAssignedResources"
 
 #: Fields a variable may show, and a file may show.
 ENV_FIELDS: Final = (
@@ -95,9 +98,11 @@ def _split(field: str) -> tuple[str, str | None]:
 
 
 def validate_resource_ref(
-    selector: ResourceFieldSelector, path: FieldPath, *, in_file: bool
+    selector: ResourceFieldSelector, path: FieldPath, ctx: Context | None = None
 ) -> list[FieldError]:
-    supported = _FILE_RESOURCES if in_file else _RESOURCES
+    """A resource shown in a file, or (without a context) in a variable."""
+    in_file = ctx is not None
+    supported = _FILE_RESOURCES if ctx is not None and ctx.knows(ASSIGNED_GATE) else _RESOURCES
     errors: list[FieldError] = []
     if in_file and not selector.container_name:
         errors.append(required(path.child("containerName")))

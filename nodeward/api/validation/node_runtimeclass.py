@@ -12,7 +12,7 @@ from nodeward.api.validation.labels import validate_labels
 from nodeward.api.validation.metadata import IMMUTABLE, validate_metadata, validate_metadata_update
 from nodeward.api.validation.names import dns_label, dns_subdomain
 from nodeward.api.validation.resources import validate_container_resource_name, validate_requirements
-from nodeward.api.validation.tolerations import never, validate_tolerations
+from nodeward.api.validation.tolerations import COMPARISON_GATE, Numbers, validate_tolerations
 from nodeward.api.validation.validator import Validator
 from nodeward.base.fielderror import FieldError, duplicate, invalid, required
 from nodeward.base.fieldpath import ROOT, FieldPath
@@ -23,14 +23,20 @@ def _handler(handler: str) -> list[FieldError]:
     return [invalid(at, handler, fault) for fault in dns_label(handler)] if handler else [required(at)]
 
 
-def _scheduling(scheduling: Scheduling) -> list[FieldError]:
+def _never() -> bool:
+    return False
+
+
+def _scheduling(scheduling: Scheduling, ctx: Context) -> list[FieldError]:
     path = ROOT.child("scheduling")
     errors = validate_labels(scheduling.node_selector, path.child("nodeSelector"))
-    return errors + _tolerations(scheduling.tolerations, path.child("tolerations"))
+    return errors + _tolerations(scheduling.tolerations, path.child("tolerations"), ctx)
 
 
-def _tolerations(tolerations: list[Toleration], path: FieldPath) -> list[FieldError]:
-    errors = validate_tolerations(tolerations, path, never)
+def _tolerations(tolerations: list[Toleration], path: FieldPath, ctx: Context) -> list[FieldError]:
+    # Runtime classes do not take numeric operators, whatever the gate says.
+    made = Numbers.REFUSED if ctx.knows(COMPARISON_GATE) else Numbers.UNHEARD_OF
+    errors = validate_tolerations(tolerations, path, lambda: made)
     seen: set[tuple[str, str, str, str]] = set()
     for i, toleration in enumerate(tolerations):
         key = (toleration.key, toleration.operator, toleration.value, toleration.effect)
@@ -45,10 +51,10 @@ def _create(runtime: RuntimeClass, ctx: Context) -> list[FieldError]:
     if runtime.overhead is not None:
         requirements = ResourceRequirements(limits=runtime.overhead.pod_fixed)
         errors += validate_requirements(
-            requirements, ROOT.child("overhead"), validate_container_resource_name, frozenset(), never
+            requirements, ROOT.child("overhead"), validate_container_resource_name, frozenset(), _never
         )
     if runtime.scheduling is not None:
-        errors += _scheduling(runtime.scheduling)
+        errors += _scheduling(runtime.scheduling, ctx)
     return errors + _handler(runtime.handler)
 
 

@@ -18,7 +18,7 @@ from nodeward.api.validation.names import env_name, label_value_faults, relaxed_
 from nodeward.api.validation.paths import local_path_faults
 from nodeward.api.validation.resource_totals import is_sidecar
 from nodeward.api.validation.resources import is_divisible_hugepages, is_hugepages
-from nodeward.api.validation.tolerations import COMPARISON_GATE, uses_comparison_operators
+from nodeward.api.validation.tolerations import Numbers, numbers, uses_comparison_operators
 from nodeward.base.fieldpath import ROOT, FieldPath
 
 AnyContainer = Container | EphemeralContainer
@@ -62,10 +62,9 @@ class PodOptions:
         self.old_meta = old_meta
         self.is_pod = is_pod
 
-    def comparison_operators(self) -> bool:
-        return self.ctx.on(COMPARISON_GATE) or (
-            self.old is not None and uses_comparison_operators(self.old.tolerations)
-        )
+    def comparison_operators(self) -> Numbers:
+        was_used = self.old is not None and uses_comparison_operators(self.old.tolerations)
+        return numbers(self.ctx, was_used=was_used)
 
     def indivisible_hugepages(self) -> bool:
         if self.old is None:

@@ -1,15 +1,18 @@
 """Taints of nodes and the tolerations of pods for them, numeric operators included (KEP-5471).
 
 `Lt` and `Gt` compare whole numbers and are taken only where the caller says so: with the gate
-TaintTolerationComparisonOperators on, or when the old object already used them.
+TaintTolerationComparisonOperators on, or when the old object already used them. A server older than the gate has
+never heard of them and refuses them as it refuses any other word.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from enum import Enum
+from typing import Final, TypeAlias
 
+from nodeward.api.context import Context
 from nodeward.api.core_v1.references import Taint, Toleration
 from nodeward.api.validation.labels import validate_label_name
 from nodeward.api.validation.names import decimal_integer, label_key_faults, label_value_faults
@@ -31,18 +34,30 @@ NUMERIC: Final = ("Lt", "Gt")
 _NUMBER: Final = re.compile("[+-]?[0-9]+")
 
 
-def never() -> bool:
-    """For owners of tolerations that do not take numeric operators at all (RuntimeClass)."""
-    return False
+class Numbers(Enum):
+    """What a server makes of the numeric operators."""
+
+    TAKEN = "taken"
+    REFUSED = "refused"
+    UNHEARD_OF = "unheard of"
+
+
+#: Asked only when a toleration uses a numeric operator.
+AskNumbers: TypeAlias = Callable[[], Numbers]
+
+
+def numbers(ctx: Context, *, was_used: bool) -> Numbers:
+    """What this server makes of them, for an object that used them before or did not."""
+    if not ctx.knows(COMPARISON_GATE):
+        return Numbers.UNHEARD_OF
+    return Numbers.TAKEN if was_used or ctx.on(COMPARISON_GATE) else Numbers.REFUSED
 
 
 def uses_comparison_operators(tolerations: list[Toleration]) -> bool:
     return any(toleration.operator in NUMERIC for toleration in tolerations)
 
 
-def validate_tolerations(
-    tolerations: list[Toleration], path: FieldPath, allow_comparison: Callable[[], bool]
-) -> list[FieldError]:
+def validate_tolerations(tolerations: list[Toleration], path: FieldPath, ask: AskNumbers) -> list[FieldError]:
     errors: list[FieldError] = []
     for i, toleration in enumerate(tolerations):
         # The tolerations every pod gets at admission look like this; they must cost nothing.
@@ -53,13 +68,11 @@ def validate_tolerations(
             and (not toleration.key or not label_key_faults(toleration.key))
         ):
             continue
-        errors += _toleration(toleration, path.index(i), allow_comparison)
+        errors += _toleration(toleration, path.index(i), ask)
     return errors
 
 
-def _toleration(
-    toleration: Toleration, path: FieldPath, allow_comparison: Callable[[], bool]
-) -> list[FieldError]:
+def _toleration(toleration: Toleration, path: FieldPath, ask: AskNumbers) -> list[FieldError]:
     errors: list[FieldError] = []
     if toleration.key:
         errors += validate_label_name(toleration.key, path.child("key"))
@@ -76,9 +89,9 @@ def _toleration(
         if toleration.value:
             detail = "value must be empty when `operator` is 'Exists'"
             errors.append(invalid(path.child("operator"), toleration.value, detail))
-    elif toleration.operator not in NUMERIC:
+    elif toleration.operator not in NUMERIC or (made := ask()) is Numbers.UNHEARD_OF:
         errors.append(not_supported(path.child("operator"), toleration.operator, ("Equal", "Exists")))
-    elif not allow_comparison():
+    elif made is Numbers.REFUSED:
         supported = ("Equal", "Exists", *NUMERIC)
         errors.append(not_supported(path.child("operator"), toleration.operator, supported))
     else:
@@ -101,7 +114,7 @@ def _number(text: str, path: FieldPath) -> list[FieldError]:
 
 
 def validate_only_added_tolerations(
-    new: list[Toleration], old: list[Toleration], path: FieldPath, allow_comparison: Callable[[], bool]
+    new: list[Toleration], old: list[Toleration], path: FieldPath, ask: AskNumbers
 ) -> list[FieldError]:
     """On a pod that exists tolerations are only added; of the old ones only tolerationSeconds may change."""
     if new != old:
@@ -109,7 +122,7 @@ def validate_only_added_tolerations(
         if any((t.key, t.operator, t.value, t.effect) not in kept for t in old):
             detail = "existing toleration can not be modified except its tolerationSeconds"
             return [forbidden(path, detail)]
-    return validate_tolerations(new, path, allow_comparison)
+    return validate_tolerations(new, path, ask)
 
 
 def validate_taints(taints: list[Taint], path: FieldPath) -> list[FieldError]:

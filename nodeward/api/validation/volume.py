@@ -12,6 +12,7 @@ from typing import Any, Final
 from nodeward.api.core_v1.storage import EphemeralVolumeSource
 from nodeward.api.core_v1.volume import ProjectedVolumeSource, Volume
 from nodeward.api.core_v1.volume_sources import (
+    DownwardAPIVolumeSource,
     EmptyDirVolumeSource,
     HostPathVolumeSource,
     ImageVolumeSource,
@@ -57,7 +58,7 @@ _SOURCES: Final[tuple[tuple[str, str, str, _Rule | None], ...]] = (
     ("cinder", "cinder", "cinder", volume_network.cinder),
     ("cephfs", "cephFS", "cephfs", volume_network.cephfs),
     ("quobyte", "quobyte", "quobyte", volume_network.quobyte),
-    ("downward_api", "downwarAPI", "downwardAPI", volume_files.downward_api),
+    ("downward_api", "downwarAPI", "downwardAPI", None),
     ("fc", "fc", "fc", volume_network.fibre_channel),
     ("flex_volume", "flexVolume", "flexVolume", volume_network.flex),
     ("config_map", "configMap", "configMap", volume_files.config_map),
@@ -133,6 +134,8 @@ def _own(
     match source:
         case PersistentVolumeClaimVolumeSource():
             return [] if source.claim_name else [required(path.child("claimName"))]
+        case DownwardAPIVolumeSource():
+            return volume_files.downward_api(source, path, options.ctx)
         case ProjectedVolumeSource():
             return volume_files.projected(source, path, options)
         case HostPathVolumeSource():

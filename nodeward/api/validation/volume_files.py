@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from nodeward.api.context import Context
 from nodeward.api.core_v1.references import KeyToPath
 from nodeward.api.core_v1.volume import (
     ClusterTrustBundleProjection,
@@ -99,14 +100,14 @@ def _item(item: KeyToPath, path: FieldPath) -> list[FieldError]:
     return errors + _user(item.user, path.child("user"))
 
 
-def downward_api(source: DownwardAPIVolumeSource, path: FieldPath) -> list[FieldError]:
+def downward_api(source: DownwardAPIVolumeSource, path: FieldPath, ctx: Context) -> list[FieldError]:
     errors = _defaults(source, path)
     for file in source.items:
-        errors += _downward_file(file, path)  # without the index of the item, as upstream
+        errors += _downward_file(file, path, ctx)  # without the index of the item, as upstream
     return errors
 
 
-def _downward_file(file: DownwardAPIVolumeFile, path: FieldPath) -> list[FieldError]:
+def _downward_file(file: DownwardAPIVolumeFile, path: FieldPath, ctx: Context) -> list[FieldError]:
     errors = [] if file.path else [required(path.child("path"))]
     errors += [invalid(path.child("path"), file.path, fault) for fault in local_path_faults(file.path)]
     if file.field_ref is not None:
@@ -116,7 +117,7 @@ def _downward_file(file: DownwardAPIVolumeFile, path: FieldPath) -> list[FieldEr
             errors.append(invalid(path, "resource", detail))
     elif file.resource_field_ref is not None:
         at = path.child("resourceFieldRef")
-        errors += validate_resource_ref(file.resource_field_ref, at, in_file=True)
+        errors += validate_resource_ref(file.resource_field_ref, at, ctx)
     else:
         errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
     if _is_plain(file.mode, file.user):
@@ -167,7 +168,7 @@ def _projection(
     if source.downward_api is not None:
         count += 1
         for file in source.downward_api.items:
-            errors += _downward_file(file, path.child("downwardAPI"))
+            errors += _downward_file(file, path.child("downwardAPI"), options.ctx)
             if file.path:
                 errors += paths.take(file.path, file.path)
     if source.service_account_token is not None:
