@@ -1,0 +1,228 @@
+"""KEP-5471, the library: numeric tolerations against taints. The rules for any text are in tests/rules."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nodeward.api.core_v1.affinity import Affinity, NodeAffinity
+from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import PodSpec
+from nodeward.api.core_v1.references import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Taint,
+    Toleration,
+)
+from nodeward.api.meta import ObjectMeta
+from nodeward.api.resource_v1 import DeviceTaint, DeviceToleration
+from nodeward.features import NEWEST, OLDEST, Gates
+from nodeward.rules.affinity import fits_node
+from nodeward.rules.taint_columns import TaintSets
+from nodeward.rules.taints import blocking_taint, seconds_until_eviction
+from nodeward.rules.tolerations import tolerates, unreadable_numbers
+from tests.keps.ledger import statement
+
+GATE = "TaintTolerationComparisonOperators"
+KEY = "node.example.com/sla"
+
+
+def matches(operator: str, mine: str, theirs: str, *, numeric: bool = True) -> bool:
+    taint = Taint(key=KEY, value=theirs, effect="NoSchedule")
+    return tolerates(Toleration(key=KEY, operator=operator, value=mine), taint, numeric=numeric)
+
+
+@statement("5471-T1", part="library")
+@pytest.mark.parametrize("numeric", [True, False])
+def test_the_old_operators_mean_the_same_with_and_without_the_gate(numeric: bool) -> None:
+    assert matches("Equal", "950", "950", numeric=numeric)
+    assert matches("", "950", "950", numeric=numeric)
+    assert not matches("Equal", "950", "0950", numeric=numeric)
+    assert matches("Exists", "", "anything", numeric=numeric)
+    assert matches("Gt", "900", "950", numeric=numeric) is numeric
+
+
+@statement("5471-T2")
+@pytest.mark.parametrize(("taint", "answer"), [("749", False), ("750", False), ("751", True), ("800", True)])
+def test_greater_than_tolerates_values_above_only(taint: str, answer: bool) -> None:
+    assert matches("Gt", "750", taint) is answer
+
+
+@statement("5471-T3")
+@pytest.mark.parametrize(("taint", "answer"), [("5", True), ("9", True), ("10", False), ("15", False)])
+def test_less_than_tolerates_values_below_only(taint: str, answer: bool) -> None:
+    assert matches("Lt", "10", taint) is answer
+
+
+@statement("5471-T4")
+def test_equal_and_greater_together_mean_at_least() -> None:
+    both = [Toleration(key=KEY, operator=each, value="900") for each in ("Equal", "Gt")]
+    answers = [
+        blocking_taint([Taint(key=KEY, value=value, effect="NoSchedule")], both, numeric=True) is None
+        for value in ("899", "900", "901")
+    ]
+    assert answers == [False, True, True]
+
+
+@statement("5471-T5")
+@pytest.mark.parametrize("effect", ["NoSchedule", "PreferNoSchedule", "NoExecute"])
+def test_numbers_work_with_every_effect_and_without_one_for_all(effect: str) -> None:
+    taint = Taint(key=KEY, value="950", effect=effect)
+    others = {"NoSchedule", "PreferNoSchedule", "NoExecute"} - {effect}
+    assert tolerates(Toleration(key=KEY, operator="Gt", value="900", effect=effect), taint, numeric=True)
+    assert tolerates(Toleration(key=KEY, operator="Gt", value="900"), taint, numeric=True)
+    for other in sorted(others):
+        assert not tolerates(
+            Toleration(key=KEY, operator="Gt", value="900", effect=other), taint, numeric=True
+        )
+
+
+@statement("5471-T9", part="library")
+def test_seconds_count_while_the_number_matches_and_not_when_it_does_not() -> None:
+    above = Toleration(key=KEY, operator="Gt", value="950", effect="NoExecute", toleration_seconds=30)
+    good, bad = (Taint(key=KEY, value=value, effect="NoExecute") for value in ("980", "940"))
+    assert seconds_until_eviction([good], [above], numeric=True) == 30
+    assert seconds_until_eviction([bad], [above], numeric=True) == 0
+
+
+@statement("5471-T10", part="library")
+def test_the_whole_range_of_64_bits_is_compared() -> None:
+    least, most = str(-(2**63)), str(2**63 - 1)
+    assert matches("Gt", least, most)
+    assert matches("Lt", most, least)
+    assert not matches("Gt", str(-(2**63) - 1), most)
+    assert not matches("Lt", str(2**63), least)
+    assert not matches("Lt", "100", "95.5")
+
+
+@statement("5471-T11")
+@pytest.mark.parametrize("value", ["", "high", "95.5", "0950", "+5", "-0", "9223372036854775808"])
+def test_a_toleration_that_is_no_number_matches_nothing_and_raises_nothing(value: str) -> None:
+    assert not matches("Gt", value, "5")
+    assert not matches("Lt", value, "5")
+
+
+@statement("5471-T12", part="library")
+def test_a_taint_that_is_no_number_is_not_tolerated_and_can_be_told_to_administrators() -> None:
+    taint = Taint(key=KEY, value="high", effect="NoSchedule")
+    above = Toleration(key=KEY, operator="Gt", value="900")
+    assert blocking_taint([taint], [above], numeric=True) is taint
+    assert unreadable_numbers([above], taint) == [f'failed to parse taint value as int64: {KEY}="high"']
+    good = Taint(key=KEY, value="950", effect="NoSchedule")
+    assert blocking_taint([good], [above], numeric=True) is None
+    assert unreadable_numbers([above], good) == []
+
+
+def calls(work: Callable[[], Any]) -> list[str]:
+    """The names of the Python functions that run, in order."""
+    seen: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            seen.append(frame.f_code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return seen
+
+
+@statement("5471-T17")
+@pytest.mark.parametrize(("operator", "reads"), [("Equal", 0), ("", 0), ("Exists", 0), ("Lt", 2), ("Gt", 2)])
+def test_numbers_are_read_for_the_new_operators_only(operator: str, reads: int) -> None:
+    assert calls(lambda: matches(operator, "900", "950")).count("canonical_int64") == reads
+    assert calls(lambda: matches(operator, "900", "950", numeric=False)).count("canonical_int64") == 0
+
+
+@statement("5471-T21", part="library")
+def test_any_key_will_do_and_node_affinity_has_its_own_numbers() -> None:
+    for key in ("a", "example.com/anything", "x" * 63):
+        taint = Taint(key=key, value="2", effect="NoSchedule")
+        assert tolerates(Toleration(key=key, operator="Gt", value="1"), taint, numeric=True)
+    wish = NodeSelectorRequirement(key="cores", operator="Gt", values=["008"])
+    selector = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=[wish])])
+    affinity = NodeAffinity(required_during_scheduling_ignored_during_execution=selector)
+    spec = PodSpec(affinity=Affinity(node_affinity=affinity))
+    assert fits_node(spec, Node(metadata=ObjectMeta(labels={"cores": "09"})))
+
+
+@statement("5471-T30")
+def test_an_operator_nobody_knows_matches_nothing_and_breaks_nothing() -> None:
+    assert not matches("Between", "900", "950")
+    assert not matches("Gt", "900", "950", numeric=Gates.of("1.34").enabled(GATE))
+    assert not matches("Gt", "900", "950", numeric=Gates.of("1.36").enabled(GATE))
+
+
+@statement("5471-T36")
+@pytest.mark.parametrize(
+    ("operator", "mine", "theirs", "answer"),
+    [
+        ("Gt", "900", "950", True),
+        ("Gt", "0900", "950", False),
+        ("Gt", "900", "0950", False),
+        ("Gt", "0900", "0950", False),
+        ("Lt", "950", "900", True),
+        ("Lt", "0950", "900", False),
+        ("Lt", "950", "0900", False),
+        ("Lt", "-0", "-1", False),
+        ("Gt", "00", "1", False),
+        ("Gt", "0", "1", True),
+    ],
+)
+def test_leading_zeros_match_on_neither_side(operator: str, mine: str, theirs: str, answer: bool) -> None:
+    assert matches(operator, mine, theirs) is answer
+
+
+@statement("5471-T38", part="library")
+def test_a_number_costs_what_an_equality_costs_once_the_sets_are_judged() -> None:
+    sets = TaintSets(numeric=True)
+    ids = np.array(
+        [sets.id_of([Taint(key=KEY, value=str(n), effect="NoSchedule")]) for n in range(50)], np.int32
+    )
+
+    def work(operator: str) -> Callable[[], Any]:
+        return lambda: sets.are_tolerated([Toleration(key=KEY, operator=operator, value="25")], ids)
+
+    assert work("Gt")().sum() == 24
+    assert work("Equal")().sum() == 1
+    assert calls(work("Gt")) == calls(work("Equal"))
+
+
+@statement("5471-T39", part="library")
+def test_numbers_of_all_kinds_mixed_with_equality() -> None:
+    taints = [
+        Taint(key=KEY, value="0", effect="NoSchedule"),
+        Taint(key="example.com/wear", value="9000000000000000000", effect="NoExecute"),
+        Taint(key="example.com/pool", value="a", effect="NoSchedule"),
+    ]
+    tolerations = [
+        Toleration(key=KEY, operator="Gt", value="-1"),
+        Toleration(key="example.com/wear", operator="Lt", value="9000000000000000001"),
+        Toleration(key="example.com/pool", operator="Equal", value="a"),
+    ]
+    assert blocking_taint(taints, tolerations, numeric=True) is None
+    tolerations[0] = Toleration(key=KEY, operator="Gt", value="0")
+    assert blocking_taint(taints, tolerations, numeric=True) is taints[0]
+
+
+@statement("5471-T44")
+def test_the_gate_is_alpha_and_off_from_its_first_version_on() -> None:
+    for minor in range(OLDEST, NEWEST + 1):
+        gates = Gates.of(f"1.{minor}")
+        stages = {name: stage for name, stage, _ in gates}
+        assert not gates.enabled(GATE)
+        assert stages.get(GATE) == (None if minor < 35 else "ALPHA")
+
+
+def test_devices_are_tolerated_by_numbers_too() -> None:
+    taint = DeviceTaint(key="example.com/wear", value="80", effect="NoSchedule")
+    assert tolerates(DeviceToleration(key="example.com/wear", operator="Lt", value="90"), taint, numeric=True)
