@@ -59,12 +59,12 @@ def asking(name: str = "c", requests: dict[str, Quantity] | None = None, **limit
     )
 
 
-def world(*objects: KubeObject, gates: str = "") -> Environment:
+def world(*objects: KubeObject, gates: str = "", version: str = "1.37") -> Environment:
     """The surroundings of a server that holds these objects."""
-    return run_virtual(_world(objects, gates))
+    return run_virtual(_world(objects, Gates.of(version, gates)))
 
 
-async def _world(objects: tuple[KubeObject, ...], gates: str) -> Environment:
+async def _world(objects: tuple[KubeObject, ...], gates: Gates) -> Environment:
     clock = virtual_clock()
     store = MemoryStore()
     await store.open()
@@ -78,7 +78,7 @@ async def _world(objects: tuple[KubeObject, ...], gates: str) -> Environment:
     await hub.start()
     assert hub.revision == hub_revision
     await hub.stop()
-    return Environment(hub, SCHEME, clock, SeededChance(1), Gates.of("1.37", gates))
+    return Environment(hub, SCHEME, clock, SeededChance(1), gates)
 
 
 def put(env: Environment, obj: KubeObject) -> None:

@@ -15,6 +15,7 @@ from nodeward.features import CATALOGUE, FRAMEWORK, NodeConfiguration, PodInfo
 from nodeward.features.catalogue import ALIASES
 from nodeward.features.declared import REGISTRY, Feature
 from tests.features.declared.objects import V137, Switches, allocated, config, info, resources
+from tests.keps.ledger import statement
 
 DEFAULT_137 = (
     "ExtendWebSocketsToKubelet",
@@ -110,6 +111,7 @@ RESTART_ALL = [ContainerRestartRule(action="RestartAllContainers")]
 BOUND = [VolumeMount(name="v", mount_path="/v", bind_mount_options=["noexec"])]
 
 
+@statement("5328-D55")
 @pytest.mark.parametrize(
     ("spec", "needed"),
     [
@@ -148,6 +150,7 @@ def test_a_pod_needs_to_be_placed(spec: dict[str, Any], needed: tuple[str, ...])
     assert needs(info(**spec)) == needed
 
 
+@statement("5328-D55")
 @pytest.mark.parametrize(
     ("claims", "is_needed"),
     [
@@ -175,6 +178,7 @@ def in_memory(size: str | None, medium: str = "Memory", name: str = "v") -> Volu
     return Volume(name=name, empty_dir=EmptyDirVolumeSource(medium=medium, size_limit=limit))
 
 
+@statement("5328-D55")
 @pytest.mark.parametrize(
     ("old", "new", "is_needed"),
     [
@@ -191,6 +195,7 @@ def test_a_change_of_the_pods_own_resources_needs_the_feature(old: Any, new: Any
     assert update_needs(info(resources=old), info(resources=new)) == needed
 
 
+@statement("5328-D55")
 @pytest.mark.parametrize(
     ("policy", "old", "new", "is_needed"),
     [
@@ -216,6 +221,7 @@ def test_a_change_of_an_init_container_that_ends_needs_the_feature(
     assert update_needs(before, after) == (("InPlacePodVerticalScalingInitContainers",) if is_needed else ())
 
 
+@statement("5328-D55")
 @pytest.mark.parametrize(
     ("old", "new", "is_needed"),
     [
@@ -241,6 +247,7 @@ def test_a_change_of_the_size_of_a_volume_in_memory_needs_the_feature(
     assert update_needs(info(volumes=old), info(volumes=new)) == needed
 
 
+@statement("5328-D55")
 def test_what_cannot_change_is_not_needed_for_an_update() -> None:
     rich = info(
         allocated(True),
