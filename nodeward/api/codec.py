@@ -93,7 +93,7 @@ def read(body: bytes, type_: type[S]) -> S:
     except RecursionError:
         raise msgspec.DecodeError("exceeded max depth") from None
     except UnicodeDecodeError:
-        return decoder(type_).decode(body.decode("utf-8", "replace"))
+        return read(body.decode("utf-8", "replace").encode(), type_)
 
 
 def without_nulls(tree: Any, schema: Schema | None) -> Any:
@@ -160,7 +160,10 @@ _JSON_TYPES = {
 
 def _wrong_type(body: bytes, name: str, error: msgspec.ValidationError) -> ApiError:
     """A field of the wrong type, in the words of a Go server: clients and people know them."""
-    tree = parse_tree(body)
+    try:
+        tree = parse_tree(body)
+    except msgspec.DecodeError as worse:
+        return unreadable(body, name, worse)
     if not isinstance(tree, dict):
         return unreadable(body, name, error)
     said = tree.get("kind") or name
@@ -273,7 +276,7 @@ def may_have_duplicates(body: bytes) -> bool:
     """False if no object gives a field twice; `duplicate_fields` is sure, and much slower."""
     try:
         plain = _ENCODER.encode(_TREE.decode(body))
-    except UnicodeDecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return True
     # Every field ends in a quote and a colon; one given twice is lost on the way.
     return plain.count(b'":') != body.count(b'":')
@@ -294,11 +297,13 @@ def duplicate_fields(body: bytes) -> list[str]:
             seen_repeat = True
         return plain
 
-    json.loads(body, object_pairs_hook=note)
+    text = body.decode("utf-8", "replace")
+    # Numbers do not matter here, and reading one of thousands of digits would fail.
+    json.loads(text, object_pairs_hook=note, parse_int=str)
     if not seen_repeat:
         return []
     found: list[str] = []
-    _walk_pairs(json.loads(body, object_pairs_hook=_Pairs), "", found)
+    _walk_pairs(json.loads(text, object_pairs_hook=_Pairs, parse_int=str), "", found)
     return found
 
 

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from nodeward.api.errors import ApiError, bad_request, method_not_supported, too_many_requests
+from nodeward.api.errors import (
+    ApiError,
+    bad_request,
+    method_not_allowed,
+    method_not_supported,
+    too_many_requests,
+)
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.answer import TEXT, Answer, Sink, Streaming, failure
 from nodeward.apiserver.api import Api
@@ -125,6 +131,8 @@ class App:
             return await serve_subresource(api, call, kind)
         if verb not in kind.verbs:
             raise method_not_supported(kind.group, kind.resource, verb)
+        if _is_misplaced(call, kind):
+            raise method_not_allowed()
         if not kind.is_stored:
             if kind.resource == "bindings":
                 return await bind(api, call, self._scheme.kinds[_pods(self._scheme.kinds)])
@@ -145,6 +153,18 @@ class App:
             case "deletecollection":
                 return await delete_collection(api, call, kind)
         raise bad_request(f"{verb} is not a verb")
+
+
+def _is_misplaced(call: Call, kind: Kind) -> bool:
+    """Whether the verb is about one object and the path about many, or the other way round."""
+    match call.verb:
+        case "update" | "patch":
+            return not call.name
+        case "create":
+            return bool(call.name)
+        case "deletecollection":
+            return kind.is_namespaced and not call.namespace
+    return False
 
 
 def warning_header(texts: Sequence[str]) -> str:

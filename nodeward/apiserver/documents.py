@@ -53,6 +53,8 @@ class Documents:
 
     async def serve(self, call: Call) -> Answer:
         """The page at a path; 404 if there is none."""
+        if "//" in call.path:
+            return _NOT_FOUND
         path = call.path.rstrip("/") or "/"
         if call.request.method not in ("GET", "HEAD"):
             return failure(method_not_allowed()) if self._find(call, path) is not _NOT_FOUND else _NOT_FOUND

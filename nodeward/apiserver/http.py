@@ -31,7 +31,7 @@ from nodeward.api.errors import (
     request_entity_too_large,
 )
 from nodeward.apiserver.answer import TEXT, Answer, Streaming, failure
-from nodeward.apiserver.http_sending import StreamSink, head
+from nodeward.apiserver.http_sending import Outgoing, StreamSink, head
 from nodeward.machinery.clock import Clock, Timer
 from nodeward.machinery.transport import Request
 
@@ -111,9 +111,7 @@ class HttpConnection(asyncio.Protocol):
         self._timer: Timer | None = None
         #: when the peer must have sent what we wait for; 0: it is our turn
         self._deadline_ns = 0
-        self._can_write = asyncio.Event()
-        self._can_write.set()
-        self.written = 0
+        self._outgoing: Outgoing = cast(Outgoing, None)
         self._taken = 0
         self._stall_ns = 0
         #: no more is read (the last request was, or it made no sense)
@@ -126,6 +124,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._outgoing = Outgoing(self._transport)
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         address = transport.get_extra_info("peername")
         self._peer = Peer(str(address[0]) if address else "")
@@ -142,7 +141,7 @@ class HttpConnection(asyncio.Protocol):
             self._timer = None
         self._is_closing = True
         self._queue.clear()
-        self._can_write.set()
+        self._outgoing.discard()
         if self._sink is not None:
             self._sink.lost()
             self._sink = None
@@ -159,11 +158,11 @@ class HttpConnection(asyncio.Protocol):
         except httptools.HttpParserUpgrade:
             self._is_deaf = True  # the request is in the queue; what follows it is not HTTP
             return
-        except httptools.HttpParserInvalidMethodError:
-            self._refuse(failure(method_not_allowed()))
-            return
         except httptools.HttpParserError as error:
-            self._refuse(failure(bad_request(f"malformed HTTP request: {error}")))
+            if not self._is_deaf:
+                is_method = isinstance(error, httptools.HttpParserInvalidMethodError)
+                why = method_not_allowed() if is_method else bad_request(f"malformed HTTP request: {error}")
+                self._refuse(failure(why))
             return
         # Whatever the parser still holds back, and trailers and chunk extensions, must not outgrow the content.
         if self._wire_bytes > self._limits.max_head + 9 * self._body_bytes and not self._is_deaf:
@@ -173,11 +172,13 @@ class HttpConnection(asyncio.Protocol):
         return False
 
     def pause_writing(self) -> None:
-        self._can_write.clear()
+        self._outgoing.pause()
         self._note_progress()
 
     def resume_writing(self) -> None:
-        self._can_write.set()
+        self._outgoing.resume()
+        if self._is_closing and self._outgoing.is_empty.is_set():
+            self._transport.close()
 
     # -- the parser's side
 
@@ -217,7 +218,7 @@ class HttpConnection(asyncio.Protocol):
         if refusal is not None:
             self._refuse(refusal)
         elif self._headers.get("expect") and self._task is None and self._parser.get_http_version() == "1.1":
-            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._outgoing.push(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _objection(self) -> Answer | None:
         """What is wrong with a request whose head we have; None if nothing is."""
@@ -327,13 +328,13 @@ class HttpConnection(asyncio.Protocol):
         is_chunked = self._parser.get_http_version() != "1.0"
         keep_alive = keep_alive and is_chunked
         extra = ("Transfer-Encoding: chunked",) if is_chunked else ()
-        self._transport.write(head(answer, extra, keep_alive=keep_alive))
+        self._outgoing.push(head(answer, extra, keep_alive=keep_alive))
 
         def done() -> None:
             self._sink = None
             self._next(keep_alive)
 
-        self._sink = StreamSink(self, self._transport, stream, done, is_chunked=is_chunked)
+        self._sink = StreamSink(self._outgoing, self._transport, stream, done, is_chunked=is_chunked)
         stream.start(self._sink)
 
     async def _send_whole(self, request: Request, answer: Answer, keep_alive: bool) -> None:
@@ -345,8 +346,8 @@ class HttpConnection(asyncio.Protocol):
         if self._is_over():
             return
         self._send(answer, body, encoding, keep_alive=keep_alive, is_head=request.method == "HEAD")
-        if not self._can_write.is_set():
-            await self._can_write.wait()
+        if not self._outgoing.is_empty.is_set():
+            await self._outgoing.is_empty.wait()
         self._next(keep_alive)
 
     def _is_over(self) -> bool:
@@ -384,19 +385,21 @@ class HttpConnection(asyncio.Protocol):
     ) -> None:
         size = len(body) if isinstance(body, bytes) else sum(map(len, body))
         start = head(answer, (*extra, f"Content-Length: {size}"), keep_alive=keep_alive)
-        self.written += len(start) + (0 if is_head else size)
         if is_head:
-            self._transport.write(start)
+            self._outgoing.push(start)
         elif isinstance(body, bytes) and size < 64 << 10:
-            self._transport.write(start + body)
+            self._outgoing.push(start + body)
         elif isinstance(body, bytes):
-            self._transport.writelines((start, body))
+            self._outgoing.push(start)
+            self._outgoing.push(body)
         else:
-            self._transport.writelines((start, *body))
+            self._outgoing.push_all([start, *body])
 
     def _close(self) -> None:
+        """Say good-bye once everything is handed over."""
         self._is_closing = True
-        self._transport.close()
+        if self._outgoing.is_empty.is_set():
+            self._transport.close()
 
     # -- time
 
@@ -406,7 +409,7 @@ class HttpConnection(asyncio.Protocol):
             self._deadline_ns = self._clock.monotonic_ns() + int(seconds * _SECOND)
 
     def _note_progress(self) -> None:
-        self._taken = self.written - self._transport.get_write_buffer_size()
+        self._taken = self._outgoing.pushed - self._outgoing.buffered
         self._stall_ns = self._clock.monotonic_ns() + int(self._limits.stall_seconds * _SECOND)
 
     def _look(self) -> None:
@@ -415,8 +418,8 @@ class HttpConnection(asyncio.Protocol):
         One timer that looks is much cheaper than one that is set for every request.
         """
         now = self._clock.monotonic_ns()
-        if not self._can_write.is_set():
-            if self.written - self._transport.get_write_buffer_size() > self._taken:
+        if not self._outgoing.is_empty.is_set():
+            if self._outgoing.pushed - self._outgoing.buffered > self._taken:
                 self._note_progress()
             elif now >= self._stall_ns:
                 self.abort()
@@ -429,6 +432,11 @@ class HttpConnection(asyncio.Protocol):
             left = min(left, max(self._deadline_ns - now, 0) / _SECOND)
         # A closed transport may still hold what the peer does not read, so looking goes on until it is gone.
         self._timer = self._clock.call_later(max(left, 0.001), self._look)
+
+    @property
+    def buffered(self) -> int:
+        """Bytes the peer has not taken yet."""
+        return self._outgoing.buffered
 
     # -- shutting down
 

@@ -1,14 +1,22 @@
-"""How an answer becomes bytes on a connection: its head, and the sink that a stream writes to."""
+"""How an answer becomes bytes on a connection: its head, the way out, and the sink that a stream writes to.
+
+What must stay true: bytes leave in the order they were pushed, and the transport is handed only as much as it can
+pass on soon. A TLS transport forgets to count what it has encrypted, so whatever is handed over at once is memory that
+nobody sees; here it waits where it is counted.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Final, Protocol
+from typing import Final
 
 from nodeward.apiserver.answer import Answer, Streaming
 
+#: The most that is handed to the transport at once.
+_PIECE: Final = 256 << 10
 _REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
 #: Header values are made from what clients sent; a line break in one would begin another header.
 _LINE_BREAKS: Final = str.maketrans({"\r": " ", "\n": " ", "\0": " "})
@@ -28,28 +36,93 @@ def head(answer: Answer, extra: tuple[str, ...], *, keep_alive: bool) -> bytes:
     return "\r\n".join((*lines, "", "")).encode("latin-1", "replace")
 
 
-class Outgoing(Protocol):
-    """A connection as its stream sees it."""
+class Outgoing:
+    """What is on its way to a peer."""
 
-    #: bytes handed to the transport so far, to tell a slow reader from one that does not read
-    written: int
+    __slots__ = ("_backlog", "_backlog_bytes", "_is_flowing", "_transport", "is_empty", "pushed")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._backlog: deque[bytes | memoryview] = deque()
+        self._backlog_bytes = 0
+        self._is_flowing = True
+        #: set while everything pushed has been handed over and more may follow
+        self.is_empty = asyncio.Event()
+        self.is_empty.set()
+        self.pushed = 0
+
+    @property
+    def buffered(self) -> int:
+        """Bytes pushed and, as far as one can tell, not taken by the peer."""
+        return self._backlog_bytes + self._transport.get_write_buffer_size()
+
+    def push(self, data: bytes) -> None:
+        self.pushed += len(data)
+        if len(data) <= _PIECE and self._is_flowing and not self._backlog:
+            self._transport.write(data)
+            return
+        self._backlog.append(data)
+        self._backlog_bytes += len(data)
+        self._flush()
+
+    def push_all(self, parts: list[bytes]) -> None:
+        """Many small parts, in few writes."""
+        gathered: list[bytes] = []
+        size = 0
+        for part in parts:
+            gathered.append(part)
+            size += len(part)
+            if size >= _PIECE:
+                self.push(b"".join(gathered))
+                gathered.clear()
+                size = 0
+        if gathered:
+            self.push(b"".join(gathered))
+
+    def pause(self) -> None:
+        self._is_flowing = False
+        self.is_empty.clear()
+
+    def resume(self) -> None:
+        self._is_flowing = True
+        self._flush()
+
+    def discard(self) -> None:
+        """The peer is gone."""
+        self._backlog.clear()
+        self._backlog_bytes = 0
+        self.is_empty.set()
+
+    def _flush(self) -> None:
+        while self._backlog and self._is_flowing:
+            data = self._backlog.popleft()
+            if len(data) > _PIECE:
+                view = memoryview(data)
+                self._backlog.appendleft(view[_PIECE:])
+                data = view[:_PIECE]
+            self._backlog_bytes -= len(data)
+            self._transport.write(data)
+        if self._backlog or not self._is_flowing:
+            self.is_empty.clear()
+        else:
+            self.is_empty.set()
 
 
 class StreamSink:
     """A stream's way to the socket, without waiting: in chunks, or for HTTP/1.0 until the connection closes."""
 
-    __slots__ = ("_connection", "_done", "_is_chunked", "_is_open", "_stream", "_transport")
+    __slots__ = ("_done", "_is_chunked", "_is_open", "_outgoing", "_stream", "_transport")
 
     def __init__(
         self,
-        connection: Outgoing,
+        outgoing: Outgoing,
         transport: asyncio.Transport,
         stream: Streaming,
         done: Callable[[], None],
         *,
         is_chunked: bool,
     ) -> None:
-        self._connection = connection
+        self._outgoing = outgoing
         self._transport = transport
         self._stream = stream
         self._done = done
@@ -58,18 +131,17 @@ class StreamSink:
 
     @property
     def buffered(self) -> int:
-        return self._transport.get_write_buffer_size()
+        return self._outgoing.buffered
 
     def write(self, data: bytes) -> None:
         if self._is_open and data:
-            self._connection.written += len(data)
-            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data)
+            self._outgoing.push(b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data)
 
     def finish(self) -> None:
         if self._is_open:
             self._is_open = False
             if self._is_chunked:
-                self._transport.write(b"0\r\n\r\n")
+                self._outgoing.push(b"0\r\n\r\n")
             self._stream.gone()
             self._done()
 

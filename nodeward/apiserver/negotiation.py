@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any, Final
 
 import yaml
 
@@ -33,6 +34,8 @@ class Accepted:
     content_type: str = "application/json"
 
 
+_YAML_DEPTH: Final = 500
+_YAML_NODES: Final = 1_000_000
 _PLAIN = Accepted(Form.OBJECT)
 _KNOWN = (
     "application/json",
@@ -99,6 +102,37 @@ def yaml_to_json(body: bytes) -> bytes:
         return body
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
+        _check_yaml(body, loader)
         return encode(yaml.load(body, Loader=loader))  # a safe loader, in C where there is one
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         raise bad_request(f"error converting YAML to JSON: {error}") from None
+
+
+def _check_yaml(body: bytes, loader: Any) -> None:
+    """Refuse YAML that nests too deep for the loader in C, which would crash, or whose aliases make it explode.
+
+    An alias costs what its anchor costs, aliases in it included; all in all a document may not come to more than
+    `_YAML_NODES` nodes.
+    """
+    costs: dict[str, int] = {}
+    open_: list[tuple[str | None, int]] = []
+    total = 0
+    for event in yaml.parse(body, Loader=loader):
+        before = total
+        if isinstance(event, yaml.AliasEvent):
+            total += costs.get(event.anchor or "", 0)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            total += 1
+            open_.append((event.anchor, before))
+            if len(open_) > _YAML_DEPTH:
+                raise ValueError("exceeded max depth")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = open_.pop()
+            if anchor is not None:
+                costs[anchor] = total - before
+        elif isinstance(event, yaml.ScalarEvent):
+            total += 1
+            if event.anchor is not None:
+                costs[event.anchor] = 1
+        if total > _YAML_NODES:
+            raise ValueError("document contains excessive aliasing")

@@ -54,7 +54,7 @@ def wanted_user(headers: Headers) -> User | None:
     for key, value in headers:
         if not key.startswith(_PREFIX):
             continue
-        text = value.decode("utf-8", "surrogateescape")
+        text = value.decode("utf-8", "replace")
         if key == b"impersonate-user":
             name = name or text
         elif key == b"impersonate-uid":
@@ -64,7 +64,7 @@ def wanted_user(headers: Headers) -> User | None:
             groups.append(text)
             is_asked = True
         elif key.startswith(_EXTRA):
-            part = unquote(key[len(_EXTRA) :].decode("latin-1"), errors="surrogateescape")
+            part = unquote(key[len(_EXTRA) :].decode("latin-1"), errors="replace")
             extra[part] = (*extra.get(part, ()), text)
             is_asked = True
     user = User(name, uid, tuple(groups), extra)

@@ -1,0 +1,1 @@
+"""SIGKILL in the middle of work, seen from the API."""

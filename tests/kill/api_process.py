@@ -1,0 +1,60 @@
+"""An API server in a process of its own, which can be killed and started again on its data."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from nodeward.machinery.client import Client
+from nodeward.machinery.clock import Clock
+from nodeward.machinery.connecting import connect
+from nodeward.machinery.kubeconfig import load_kubeconfig
+from tests.contracts.store_etcd_server import free_port
+
+START_SECONDS = 30.0
+
+
+class ApiProcess:
+    """`nodeward up`, or another command that serves the API, always on the same port."""
+
+    def __init__(self, directory: Path, command: Sequence[str], port_flag: str) -> None:
+        self._directory = directory
+        self._command = [
+            sys.executable,
+            "-m",
+            "nodeward",
+            *command,
+            "--dir",
+            str(directory),
+            port_flag,
+            str(free_port()),
+            "--disable-admission-plugins",
+            "ServiceAccount",
+        ]
+        self._process: asyncio.subprocess.Process | None = None
+        self.log = directory / "log"
+
+    async def start(self) -> None:
+        """Start, and wait until it says it is ready."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command, stdout=asyncio.subprocess.PIPE, stderr=log
+            )
+        assert self._process.stdout is not None
+        async with asyncio.timeout(START_SECONDS):
+            line = await self._process.stdout.readline()
+        assert b"ready in" in line, f"it does not start: {line!r} {self.log.read_text()}"
+
+    async def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        if self._process is not None:
+            self._process.kill()
+            await self._process.wait()
+            self._process = None
+
+    def client(self, clock: Clock) -> Client:
+        config = load_kubeconfig([self._directory / "kubeconfig"])
+        return connect(config, clock=clock, environment={}, request_timeout=20.0)
