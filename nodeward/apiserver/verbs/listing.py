@@ -44,7 +44,7 @@ async def list_objects(api: Api, call: Call, kind: Kind) -> Answer:
     token = call.query.get("continue")
     revision = _revision(call)
     exactly = await _settle_revision(api, call, revision, token)
-    if exactly is None and not limit:
+    if exactly is None and not limit and not token:
         items = _matching(api.env.hub.cache(kind).items(_prefix(call, kind)), selection)
         head = ListHead(api.env.hub.revision)
     else:
@@ -174,7 +174,7 @@ def _read_token(token: str) -> _Continue:
         raise bad_request(
             f'continue key is not valid: server does not recognize this encoded version "{place.v}"'
         )
-    if not place.rv:
+    if not place.rv or not -(2**63) <= place.rv < 2**63:
         raise bad_request("continue key is not valid: incorrect encoded start resourceVersion")
     if not place.start or any(part in (".", "..") for part in place.start.split("/")):
         raise bad_request("continue key is not valid: start key is not within the list")
