@@ -17,13 +17,7 @@ from typing import NamedTuple, Protocol
 
 from nodeward.api.codec import answer_prefix, with_revision
 from nodeward.api.scheme import Kind
-
-
-class Item(NamedTuple):
-    """One object as of one revision: the bytes a list sends for it."""
-
-    revision: int
-    data: bytes
+from nodeward.apiserver.item import Item, Sharer
 
 
 class Change(NamedTuple):
@@ -84,13 +78,14 @@ class ResourceCache:
         self._sorted: list[str] = []
         self._is_sorted = True
         self._has_gaps = False
+        self._sharer = Sharer()
         self.watchers: dict[Watcher, None] = {}
 
     # -- what the hub calls
 
     def load(self, key: str, value: bytes, revision: int) -> None:
         """An object that was there when the hub started."""
-        self.objects[key] = Item(revision, with_revision(value, revision))
+        self.objects[key] = self._sharer.item(revision, with_revision(value, revision))
         self._sorted.append(key)
         self._is_sorted = False
 
@@ -98,7 +93,7 @@ class ResourceCache:
         """One committed write; gives the change to publish (None: a delete of what was never there)."""
         previous = self.objects.get(key)
         if value is not None:
-            item = Item(revision, with_revision(value, revision))
+            item = self._sharer.item(revision, with_revision(value, revision))
             self.objects[key] = item
             if previous is None:
                 self._sorted.append(key)
@@ -124,11 +119,11 @@ class ResourceCache:
     def _remember(self, change: Change) -> None:
         self.history.append(change)
         # What a change keeps alive beyond the current state is the state before it.
-        self._history_bytes += len(change.previous.data) if change.previous else 0
+        self._history_bytes += change.previous.size if change.previous else 0
         while len(self.history) > HISTORY_EVENTS or self._history_bytes > HISTORY_BYTES:
             oldest = self.history.popleft()
             self.history_start = oldest.revision
-            self._history_bytes -= len(oldest.previous.data) if oldest.previous else 0
+            self._history_bytes -= oldest.previous.size if oldest.previous else 0
 
     # -- what verbs call
 

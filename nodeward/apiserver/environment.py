@@ -9,8 +9,8 @@ from nodeward.api.codec import decoder
 from nodeward.api.context import Context
 from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import Kind, Scheme
-from nodeward.apiserver.cache import Item
 from nodeward.apiserver.hub import Hub
+from nodeward.apiserver.item import Item
 from nodeward.base.timestamp import rfc3339
 from nodeward.features import Gates
 from nodeward.machinery.clock import Chance, Clock

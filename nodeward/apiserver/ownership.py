@@ -14,8 +14,8 @@ from nodeward.api.codec import parse_tree, to_tree
 from nodeward.api.meta import KubeObject, ManagedFieldsEntry
 from nodeward.api.schema import schema_of
 from nodeward.api.scheme import Kind
-from nodeward.apiserver.cache import Item
 from nodeward.apiserver.environment import Environment
+from nodeward.apiserver.item import Item
 from nodeward.apiserver.request import Call
 
 Paths = tuple[tuple[str, ...], ...]

@@ -13,7 +13,7 @@ from nodeward.api.printing import parse_include, partial_metadata, partial_metad
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
-from nodeward.apiserver.cache import Item
+from nodeward.apiserver.item import Item, join_items
 from nodeward.apiserver.negotiation import Accepted, Form
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.event_view import core_to_view
@@ -104,5 +104,5 @@ def _plain_list(kind: Kind, items: Sequence[Item], head: ListHead) -> list[bytes
     if kind.stored_as:
         body = b",".join([core_to_view(item.data) for item in items])
     else:
-        body = b",".join([item.data for item in items])
+        body = join_items(items)
     return [start, body, b"]}\n"]

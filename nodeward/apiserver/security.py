@@ -181,7 +181,7 @@ class _Follower:
         self._only = only
         cache = env.hub.cache(self._kind)
         for item in cache.items():
-            if only in item.data:
+            if only in item:
                 upsert(self._decode(item.data))
         cache.watch(self)
 
@@ -190,5 +190,5 @@ class _Follower:
             if change.type == "DELETED":
                 namespace, _, name = change.key.rpartition("/")
                 self._remove(self._kind.name, namespace, name)
-            elif self._only in change.item.data:
+            elif self._only in change.item:
                 self._upsert(self._decode(change.item.data))

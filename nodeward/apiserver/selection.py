@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nodeward.api.errors import bad_request
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.api import Api
-from nodeward.apiserver.cache import Item
+from nodeward.apiserver.item import Item
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.selectable import Selecting
 from nodeward.rules.selectors import Fields, Labels, SelectorError, parse_fields, parse_labels

@@ -27,8 +27,8 @@ from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.admission.chain import Chain
 from nodeward.apiserver.admission.plugin import Write
-from nodeward.apiserver.cache import Item
 from nodeward.apiserver.environment import Environment
+from nodeward.apiserver.item import Item
 from nodeward.apiserver.ownership import Ownership
 from nodeward.apiserver.reading_body import report_unknown
 from nodeward.apiserver.request import Call

@@ -173,7 +173,7 @@ class RbacAuthorizer:
                 attributes.namespace,
             )
         else:
-            key = (user.name, user.groups, attributes.verb, attributes.path)
+            key = (user.name, user.groups, attributes.verb, attributes.path, attributes.namespace)
         answer = self._answers.get(key)
         if answer is None:
             if len(self._answers) >= REMEMBERED:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from nodeward.apiserver.cache import Item
+from nodeward.apiserver.item import Item
 from nodeward.rules.selectors import Fields, Labels
 
 ALWAYS = ("metadata.name", "metadata.namespace")

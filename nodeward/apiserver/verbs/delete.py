@@ -17,7 +17,7 @@ from nodeward.api.scheme import Kind
 from nodeward.apiserver.admission.plugin import Write
 from nodeward.apiserver.answer import Answer, success
 from nodeward.apiserver.api import Api
-from nodeward.apiserver.cache import Item
+from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import accepted, json_body
 from nodeward.apiserver.presenting import ListHead, present_list, present_one
 from nodeward.apiserver.request import Call

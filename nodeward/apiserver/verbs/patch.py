@@ -27,7 +27,7 @@ from nodeward.api.schema import schema_of
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
-from nodeward.apiserver.cache import Item
+from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import accepted, yaml_to_json
 from nodeward.apiserver.presenting import present_one, view
 from nodeward.apiserver.reading_body import check_options, field_validation, report_stray

@@ -9,7 +9,7 @@ from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
-from nodeward.apiserver.cache import Item
+from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import accepted
 from nodeward.apiserver.presenting import present_one
 from nodeward.apiserver.reading_body import check_options, read_object

@@ -15,7 +15,8 @@ from nodeward.api.printing import Include, parse_include, partial_metadata, tabl
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.answer import Answer, Sink
 from nodeward.apiserver.api import Api
-from nodeward.apiserver.cache import Batch, Change, Item, frame
+from nodeward.apiserver.cache import Batch, Change, frame
+from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import Accepted, Form, accepted
 from nodeward.apiserver.presenting import read, view
 from nodeward.apiserver.request import Call
