@@ -17,6 +17,7 @@ from nodeward.api.errors import ApiError
 from nodeward.api.meta import KubeObject, ObjectMeta
 from nodeward.api.rbac_v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from nodeward.api.scheduling_v1 import PriorityClass
+from nodeward.apiserver.admission.priority import system_classes
 from nodeward.apiserver.auth.bootstrap_policy import bootstrap_objects
 from nodeward.apiserver.auth.reconcile import Change, Step, reconcile
 from nodeward.apiserver.environment import Environment
@@ -26,23 +27,14 @@ LOG = logging.getLogger(__name__)
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _RBAC: tuple[type[KubeObject], ...] = (ClusterRole, ClusterRoleBinding, Role, RoleBinding)
-_PRIORITIES = (
-    (
-        "system-node-critical",
-        2_000_001_000,
-        "Used for system critical pods that must not be moved from their current node.",
-    ),
-    ("system-cluster-critical", 2_000_000_000, "Used for system critical pods that must run in the cluster."),
-)
 
 
 async def bootstrap(env: Environment, client: Client, *, port: int) -> None:
     """Make what is missing, through the API like anybody else."""
     await _namespaces(env, client)
     await _policy(env, client)
-    for name, value, text in _PRIORITIES:
-        if env.peek(PriorityClass, name) is None:
-            wanted = PriorityClass(metadata=ObjectMeta(name=name), value=value, description=text)
+    for wanted in system_classes():
+        if env.peek(PriorityClass, wanted.metadata.name) is None:
             await _create(client, wanted)
     await _service(env, client, port)
 

@@ -1,5 +1,4 @@
-"""What the SQLite store remembers in memory: which version of each key is the newest, and which ones they
-replaced.
+"""What the SQLite store remembers in memory: the newest version of each key, and which ones it replaced.
 
 In: the writes, in revision order, including those not on the disk yet. Out: the entry (create revision, mod
 revision) of a key now or at any revision since the last compaction; never a value. The past is an undo log of

@@ -13,7 +13,10 @@ from nodeward.api.core_v1.service import Endpoints, Service
 from nodeward.api.core_v1.storage import PersistentVolume, PersistentVolumeClaim
 from nodeward.api.defaults.batch import default_cron_job, default_job
 from nodeward.api.defaults.defaulter import Defaults
-from nodeward.api.defaults.misc import (
+from nodeward.api.defaults.rbac import default_binding
+from nodeward.api.defaults.resource import default_resource_claim, default_resource_claim_template
+from nodeward.api.defaults.service import default_endpoint_slice, default_endpoints, default_service
+from nodeward.api.defaults.small_kinds import (
     default_limit_range,
     default_namespace,
     default_priority_class,
@@ -22,9 +25,6 @@ from nodeward.api.defaults.misc import (
     default_secret,
     default_token_request,
 )
-from nodeward.api.defaults.rbac import default_binding
-from nodeward.api.defaults.resource import default_resource_claim, default_resource_claim_template
-from nodeward.api.defaults.service import default_endpoint_slice, default_endpoints, default_service
 from nodeward.api.defaults.storage import (
     default_claim,
     default_csi_driver,
