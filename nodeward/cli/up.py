@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -115,11 +116,11 @@ async def start_server(args: argparse.Namespace, home: Path, pki: Pki, clock: Cl
         bound = bind(args.bind_address, args.port)
     except OSError as error:
         raise _no_port(args, error) from None
-    try:
-        return await _start_on(bound, args, home, pki, clock)
-    except BaseException:
-        bound.close()
-        raise
+    with ExitStack() as unless_started:
+        unless_started.callback(bound.close)
+        started = await _start_on(bound, args, home, pki, clock)
+        unless_started.pop_all()
+    return started
 
 
 def _no_port(args: argparse.Namespace, error: OSError) -> ConfigError:

@@ -13,7 +13,7 @@ from nodeward.api.errors import bad_request, expired, invalid
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
-from nodeward.apiserver.cache import Item
+from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import accepted
 from nodeward.apiserver.presenting import ListHead, present_list
 from nodeward.apiserver.request import Call
