@@ -2,6 +2,7 @@
 
 All caches are always at the same revision, `hub.revision`. A write is answered only after the pump has seen it, so a
 client reads its own writes; with a store that others write to as well, a read first asks the store how far it is.
+What others write may be nothing of ours: then the store only says how far it is, when somebody waits for that.
 
 One watch over all of `/registry/` feeds everything: revisions then move for all resources at once, so a list of one
 resource can carry the newest revision of the store, and a bookmark is true for every watcher.
@@ -20,7 +21,7 @@ from nodeward.api.scheme import Kind, Scheme
 from nodeward.apiserver.cache import Change, ResourceCache
 from nodeward.base.invariant import invariant
 from nodeward.machinery.clock import Clock, Timer
-from nodeward.store.interface import Compacted, Event, Store, StoreUnavailable
+from nodeward.store.interface import Compacted, Event, Store, StoreUnavailable, Watch
 
 LOG = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ class Hub:
         self._sweeper: Timer | None = None
         self._waiting_since_last_sweep: set[int] = set()
         self._pump: asyncio.Task[None] | None = None
+        self._watch: Watch | None = None
         self._failure: Exception | None = None
 
     # -- life
@@ -125,9 +127,15 @@ class Hub:
             raise unavailable("the store's events cannot be followed at the moment")
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiters, (revision, next(self._order), waiter))
+        self._ask_for_progress()
         if self._sweeper is None:
             self._sweeper = self._clock.call_later(PATIENCE_SECONDS, self._sweep)
         await waiter
+
+    def _ask_for_progress(self) -> None:
+        """Hear of the lowest revision waited for, even if what brings it is nothing of ours."""
+        if self._waiters and self._watch is not None and self.store.is_shared:
+            self._watch.tell_when(self._waiters[0][0])
 
     def _sweep(self) -> None:
         """Nobody waits forever: whoever waited through two sweeps is told so. One timer serves all waiters."""
@@ -152,7 +160,8 @@ class Hub:
     async def _follow(self) -> None:
         delay = 0.05
         while True:
-            watch = self.store.watch(ROOT, after=self.revision)
+            self._watch = watch = self.store.watch(ROOT, after=self.revision)
+            self._ask_for_progress()
             try:
                 async for batch in watch:
                     self._advance(batch, watch.revision)
@@ -165,6 +174,7 @@ class Hub:
                 self._fail(error)
                 raise
             finally:
+                self._watch = None
                 await watch.aclose()
             await self._clock.sleep(delay)
             delay = min(delay * 2, 2.0)
@@ -195,6 +205,7 @@ class Hub:
             _, _, waiter = heapq.heappop(self._waiters)
             if not waiter.done():
                 waiter.set_result(None)
+        self._ask_for_progress()
 
     def _split(self, key: str) -> tuple[str, str]:
         """`/registry/apps/deployments/ns/name` into the storage name and the key inside the resource."""

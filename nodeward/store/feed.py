@@ -73,6 +73,10 @@ class FeedWatch:
         self._progress_from = max(newest, self._progress_from or 0)
         self._feed.note_progress_wanted(self)
 
+    def tell_when(self, revision: int) -> None:
+        self._progress_from = revision if self._progress_from is None else min(revision, self._progress_from)
+        self._feed.note_progress_wanted(self)
+
     def tell_progress(self, revision: int) -> bool:
         """The feed has come to `revision`; whether that is as far as this watch wants to hear of."""
         if self._progress_from is not None and revision < self._progress_from:
@@ -192,7 +196,7 @@ class Feed:
             ]
 
     def note_progress_wanted(self, watch: FeedWatch) -> None:
-        if not watch.tell_progress(self.revision):
+        if not watch.tell_progress(self.revision) and watch not in self._progress_wanted:
             self._progress_wanted.append(watch)
 
     def lose_until(self, revision: Revision) -> None:

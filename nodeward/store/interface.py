@@ -123,6 +123,13 @@ class Watch(Protocol):
         """
         ...
 
+    def tell_when(self, revision: int) -> None:
+        """Ask for an empty batch once `revision`, which the store has committed, is reached without events.
+
+        Asks the store nothing. Of several revisions asked for, only the lowest is told: ask again for the others.
+        """
+        ...
+
     def __aiter__(self) -> AsyncIterator[Sequence[Event]]: ...
 
     async def aclose(self) -> None:

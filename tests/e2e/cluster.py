@@ -129,7 +129,8 @@ def start(directory: Path, *flags: str, subcommand: str = "up") -> Cluster:
         process.kill()
         process.communicate()
         log.seek(0)
-        raise AssertionError(f"nodeward {subcommand} did not get ready: {log.read()}")
+        with log:
+            raise AssertionError(f"nodeward {subcommand} did not get ready: {log.read()}")
     return Cluster(directory, ready[3], Path(export), ready[2], process, log)
 
 

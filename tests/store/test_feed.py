@@ -71,6 +71,31 @@ def test_progress_waits_until_the_feed_has_come_to_the_newest_revision() -> None
     asyncio.run(play())
 
 
+def test_the_lowest_revision_asked_for_is_told_when_it_is_reached() -> None:
+    async def play() -> None:
+        feed = Feed(Upstream())
+        watch = feed.watch("/quiet/", 1)
+        for revision in (4, 3, 9):
+            watch.tell_when(revision)
+        reading = asyncio.ensure_future(anext(watch))
+        feed.publish([], Revision(2))
+        await asyncio.wait({reading}, timeout=0)
+        assert not reading.done()
+        feed.publish([], Revision(3))
+        assert list(await reading) == []
+        assert watch.revision == 3
+        watch.tell_when(3)
+        assert list(await anext(watch)) == []
+        watch.tell_when(5)
+        reading = asyncio.ensure_future(anext(watch))
+        feed.publish([Event(Revision(4), "/quiet/a", b"", True)], Revision(4))
+        assert [event.revision for event in await reading] == [4]
+        feed.publish([], Revision(5))
+        assert list(await anext(watch)) == []
+
+    asyncio.run(play())
+
+
 def test_a_reader_that_sleeps_is_cut_off_from_live_events_and_reads_history_later() -> None:
     async def play() -> None:
         upstream = Upstream(max_events=UNREAD_LIMIT + 10)
