@@ -51,7 +51,10 @@ class Answer:
         """(field, reason, message) of each thing that was wrong, of an object that was refused as invalid."""
         assert self.status == 422, self.body
         assert self.body["reason"] == "Invalid"
-        return [(each["field"], each["reason"], each["message"]) for each in self.body["details"]["causes"]]
+        return [
+            (each.get("field", ""), each["reason"], each["message"])
+            for each in self.body["details"]["causes"]
+        ]
 
 
 class Api:

@@ -20,6 +20,7 @@ from nodeward.apiserver.admission.node_declared_feature_validator import NodeDec
 from nodeward.apiserver.admission.node_restriction import NodeRestriction
 from nodeward.apiserver.admission.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from nodeward.apiserver.admission.plugin import Plugin
+from nodeward.apiserver.admission.pod_resize_validator import PodResizeValidator
 from nodeward.apiserver.admission.priority import Priority
 from nodeward.apiserver.admission.resource_quota import ResourceQuota
 from nodeward.apiserver.admission.runtime_class import RuntimeClass
@@ -44,6 +45,7 @@ PLUGINS: Final[tuple[type[Plugin], ...]] = (
     PersistentVolumeClaimResize,
     RuntimeClass,
     NodeDeclaredFeatureValidator,
+    PodResizeValidator,
     ResourceQuota,
 )
 

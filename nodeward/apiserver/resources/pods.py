@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from nodeward.api.codec import decoder, encode
+from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.pod_status import PodCondition, PodStatus
 from nodeward.api.defaults.pod_prepare import drop_disabled_pod_fields, prepare_pod
@@ -92,19 +93,24 @@ class Pods(Strategy):
     # -- resize
 
     def prepare_resize(self, new: Pod, old: Pod, env: Environment) -> None:
-        """Only resources of containers that were there, and of the pod as a whole."""
-        wanted = new.spec
-        new.spec = _copy(old.spec)
+        """Only resources of containers, and of the pod as a whole, and how containers take a change of them.
+
+        Containers that were added, removed or renamed are left as they were sent, so that validation refuses them.
+        """
+        wanted, ctx = new.spec, env.context
         new.status = old.status
-        for mine, theirs in (
-            (new.spec.containers, wanted.containers),
-            (new.spec.init_containers, wanted.init_containers),
-        ):
-            sent = {container.name: container.resources for container in theirs}
-            for container in mine:
-                container.resources = sent.get(container.name, container.resources)
-        new.spec.resources = wanted.resources
         _keep_metadata(new, old)
+        if _sizes(wanted) == _sizes(old.spec):
+            new.spec = _copy(old.spec)
+            new.spec.containers = _resized(wanted.containers, new.spec.containers)
+            new.spec.init_containers = _resized(wanted.init_containers, new.spec.init_containers)
+            # A client that knows nothing of resources for the pod as a whole does not take them away.
+            keeps = wanted.resources is None and ctx.on("PodLevelResourcesFixDefaulting")
+            if ctx.on("InPlacePodLevelResourcesVerticalScaling") and not keeps:
+                new.spec.resources = wanted.resources
+            if ctx.on("InPlacePodVerticalScalingMemoryBackedVolumes"):
+                new.spec.volumes = wanted.volumes
+            drop_disabled_pod_fields(new, old, ctx)
         self.count_generation(new, old)
 
     def validate_resize(self, new: Pod, old: Pod, env: Environment) -> list[FieldError]:
@@ -131,6 +137,20 @@ class Pods(Strategy):
             return 0
         grace = requested if requested is not None else obj.spec.termination_grace_period_seconds or 0
         return max(grace, 1) if grace < 0 else grace
+
+
+def _sizes(spec: PodSpec) -> tuple[int, int]:
+    return len(spec.containers), len(spec.init_containers)
+
+
+def _resized(wanted: list[Container], stored: list[Container]) -> list[Container]:
+    """The stored containers with the wanted resources; if names differ, what was wanted, to be refused."""
+    if [each.name for each in wanted] != [each.name for each in stored]:
+        return wanted
+    for mine, theirs in zip(stored, wanted, strict=True):
+        mine.resources = theirs.resources
+        mine.resize_policy = theirs.resize_policy
+    return stored
 
 
 def _copy(spec: PodSpec) -> PodSpec:

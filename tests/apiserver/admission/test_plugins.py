@@ -22,6 +22,7 @@ def test_the_usual_plugins_run_in_order() -> None:
         "PersistentVolumeClaimResize",
         "RuntimeClass",
         "NodeDeclaredFeatureValidator",
+        "PodResizeValidator",
         "ResourceQuota",
     )
 
