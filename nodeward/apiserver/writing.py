@@ -114,6 +114,9 @@ class Writer:
         self._chain.admit(write)
         strategy.prepare_create(obj, env)
         faults = strategy.validate_create(obj, env)
+        if "\0" in meta.name:
+            # Some names may be any path segment, but no store of ours takes this one.
+            faults = [*faults, invalid_field(FieldPath("metadata.name"), meta.name, "may not contain NUL")]
         if faults:
             raise invalid(kind.group, kind.name, meta.name, faults)
         self._warn(call, strategy, obj, None)
@@ -152,7 +155,9 @@ class Writer:
             if item is None:
                 if may_create is None:
                     raise not_found(kind.group, kind.resource, call.name)
-                return await self.create(call, strategy, may_create())
+                new = may_create()
+                _match_name(call, new)
+                return await self.create(call, strategy, new)
             old = decoder(strategy.type).decode(item.data)
             new = make(item, old)
             self._forget_unborn(call, strategy, new, old)
@@ -269,16 +274,21 @@ def _take_namespace(call: Call, kind: Kind, obj: KubeObject) -> None:
         )
 
 
-def _match_identity(
-    call: Call, kind: Kind, new: KubeObject, old: KubeObject, item: Item, strategy: Strategy, mode: Mode
-) -> None:
-    """The object must be the one the URL names, and the version the caller saw."""
+def _match_name(call: Call, new: KubeObject) -> None:
     meta = new.metadata
     if not meta.name:
         meta.name = call.name
     elif meta.name != call.name:
         text = f"the name of the object ({meta.name}) does not match the name on the URL ({call.name})"
         raise bad_request(text)
+
+
+def _match_identity(
+    call: Call, kind: Kind, new: KubeObject, old: KubeObject, item: Item, strategy: Strategy, mode: Mode
+) -> None:
+    """The object must be the one the URL names, and the version the caller saw."""
+    meta = new.metadata
+    _match_name(call, new)
     _take_namespace(call, kind, new)
     if meta.uid and meta.uid != old.metadata.uid:
         why = f"Precondition failed: UID in precondition: {meta.uid}, UID in object meta: {old.metadata.uid}"

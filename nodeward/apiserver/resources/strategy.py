@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, cast
 
+import msgspec
+
 from nodeward.api.codec import encode
 from nodeward.api.defaults import DEFAULTS
-from nodeward.api.meta import KubeObject
+from nodeward.api.meta import KubeObject, ObjectMeta
 from nodeward.api.scheme import Kind
 from nodeward.api.validation import VALIDATORS
 from nodeward.apiserver.environment import Environment
@@ -79,7 +81,11 @@ class Strategy:
 
     def desired(self, obj: Any) -> bytes:
         """What counts as the user's wish, in a form that can be compared."""
-        return encode(obj.spec) if hasattr(obj, "spec") else encode(obj)
+        if hasattr(obj, "spec"):
+            return encode(obj.spec)
+        # Who wrote it when and how often is not a wish.
+        meta = ObjectMeta(labels=obj.metadata.labels)
+        return encode(msgspec.structs.replace(obj, kind="", api_version="", metadata=meta))
 
     # -- refusing
 

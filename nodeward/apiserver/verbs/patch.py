@@ -80,8 +80,7 @@ async def _change(api: Api, call: Call, kind: Kind, mode: Mode, media: str) -> A
         if obj.metadata.resource_version == str(item.revision):
             # The patch did not insist on a version: it may be computed again on a newer one.
             obj.metadata.resource_version = ""
-        if isinstance(obj, NewEvent):
-            obj = view_to_core(obj)
+        obj = _as_stored(obj)
         strategy.default(obj)
         return obj
 
@@ -141,10 +140,10 @@ async def _apply(api: Api, call: Call, kind: Kind, mode: Mode) -> Any:
     applied = without_nulls(sent, schema_of(kind.type))
 
     def first() -> KubeObject:
-        return object_from(call, kind, applied)
+        return _as_stored(object_from(call, kind, applied))
 
     def make(item: Item, old: Any) -> KubeObject:
-        tree = parse_tree(stand_alone(kind, item.data))
+        tree = parse_tree(stand_alone(kind, view(kind, item)))
         merged, entries = api.ownership.applied(
             call,
             kind,
@@ -161,6 +160,7 @@ async def _apply(api: Api, call: Call, kind: Kind, mode: Mode) -> Any:
         if not applied["metadata"].get("resourceVersion"):
             obj.metadata.resource_version = ""
         obj.metadata.managed_fields = entries
+        obj = _as_stored(obj)
         strategy.default(obj)
         return obj
 
@@ -169,6 +169,11 @@ async def _apply(api: Api, call: Call, kind: Kind, mode: Mode) -> Any:
     object_from(call, kind, applied)
     call.applied = applied
     return await api.writer.update(call, strategy, mode, make, may_create=None if mode.subresource else first)
+
+
+def _as_stored(obj: KubeObject) -> KubeObject:
+    """The object in the form it is stored in, if a client sees it in another."""
+    return view_to_core(obj) if isinstance(obj, NewEvent) else obj
 
 
 def _unmanaged(tree: dict[str, Any]) -> dict[str, Any]:
