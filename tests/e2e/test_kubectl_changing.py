@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.e2e.kubectl import Kubectl
+
+pytestmark = pytest.mark.slow
 
 WEB = """
 apiVersion: apps/v1

@@ -8,6 +8,8 @@ import pytest
 
 from tests.e2e.kubectl import Kubectl
 
+pytestmark = pytest.mark.slow
+
 #: name -> (the command, what it answers, what to get, the header, the row; `AGE` and a few cells are patterns)
 CREATED: dict[str, tuple[str, str, str, str, str]] = {
     "configmap": (

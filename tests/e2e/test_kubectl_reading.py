@@ -8,6 +8,8 @@ import pytest
 
 from tests.e2e.kubectl import Kubectl
 
+pytestmark = pytest.mark.slow
+
 POD = """
 apiVersion: v1
 kind: Pod

@@ -9,6 +9,8 @@ import pytest
 
 from tests.e2e.cluster import PATIENCE_SECONDS, REPOSITORY, Cluster
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("program", ["official", "with_kr8s", "with_lightkube"])
 def test_a_program_with_this_client_works(cluster: Cluster, program: str) -> None:

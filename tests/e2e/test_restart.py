@@ -11,6 +11,8 @@ import pytest
 
 from tests.e2e.cluster import Cluster, refusal, running_cluster
 
+pytestmark = pytest.mark.slow
+
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 

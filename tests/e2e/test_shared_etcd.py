@@ -12,6 +12,8 @@ import pytest
 from tests.contracts.store_etcd_server import EtcdServer, free_port, running_etcd
 from tests.e2e.cluster import Cluster, refusal, running_cluster
 
+pytestmark = pytest.mark.slow
+
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
