@@ -4,7 +4,7 @@ In go compiled schemas (`nodeward.api.schema`); out come the JSON objects that s
 `components.schemas` (version 3). The two differ in little things, which a `Dialect` holds. Each definition is made
 once and shared by the documents that contain it; nobody may change one.
 
-Descriptions are the docstrings of our own structs; most fields have none.
+Descriptions come from the text files in `nodeward.api.openapi.descriptions`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 
 from nodeward.api.meta import ListMeta
 from nodeward.api.openapi import names
+from nodeward.api.openapi.descriptions import ANY_LIST, META, words_for
 from nodeward.api.schema import Schema, Shape, schema_of
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -149,13 +150,14 @@ class Definitions:
     def _struct(self, struct: type[msgspec.Struct]) -> _Definition:
         definition = _Definition({})
         schema = schema_of(struct)
+        kinds = self._kinds.get(struct)
+        words = words_for(names.room(struct), struct.__name__, is_kind=bool(kinds))
         always = _always_written(struct) if self._dialect.has_defaults else {}
         properties = {
-            name: self._field(value, definition, always.get(name)) for name, value in schema.fields.items()
+            name: _described(words.get(name), self._field(value, definition, always.get(name)))
+            for name, value in schema.fields.items()
         }
-        if struct.__doc__:
-            definition.schema["description"] = " ".join(struct.__doc__.split())
-        definition.schema["type"] = "object"
+        definition.schema |= _described(words.get(""), {"type": "object"})
         if properties:
             definition.schema["properties"] = dict(sorted(properties.items()))
         required = [name for name, value in schema.fields.items() if value.is_required]
@@ -163,22 +165,23 @@ class Definitions:
             definition.schema["required"] = required
         if schema.is_atomic:
             definition.schema["x-kubernetes-map-type"] = "atomic"
-        kinds = self._kinds.get(struct)
         if kinds:
             definition.schema["x-kubernetes-group-version-kind"] = [group_version_kind(*k) for k in kinds]
         return definition
 
     def _list(self, item: type[msgspec.Struct], kind: GroupVersionKind) -> _Definition:
         definition = _Definition({})
+        properties: dict[str, JsonObject] = {
+            "apiVersion": {"type": "string"},
+            "items": {"type": "array", "items": self._mention(item, definition)},
+            "kind": {"type": "string"},
+            "metadata": self._struct_field(schema_of(ListMeta), definition),
+        }
+        words = words_for(META, ANY_LIST, is_kind=True)
         definition.schema |= {
             "description": f"A list of {names.definition_name(item).rpartition('.')[2]} objects.",
             "type": "object",
-            "properties": {
-                "apiVersion": {"type": "string"},
-                "items": {"type": "array", "items": self._mention(item, definition)},
-                "kind": {"type": "string"},
-                "metadata": self._struct_field(schema_of(ListMeta), definition),
-            },
+            "properties": {name: _described(words.get(name), value) for name, value in properties.items()},
             "required": ["items"],
             "x-kubernetes-group-version-kind": [group_version_kind(*kind)],
         }
@@ -186,11 +189,12 @@ class Definitions:
 
     def _watch_event(self) -> _Definition:
         definition = _Definition({})
+        carried = self._named(names.RAW_EXTENSION, definition, is_item=False)
         definition.schema = {
             "type": "object",
             "properties": {
-                "object": self._named(names.RAW_EXTENSION, definition, is_item=False),
-                "type": {"type": "string"},
+                "object": _described("The object as it is now, or a Status for ERROR.", carried),
+                "type": _described("ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.", {"type": "string"}),
             },
             "required": ["type", "object"],
         }
@@ -249,6 +253,10 @@ class Definitions:
         if schema.format:
             scalar["format"] = schema.format
         return scalar
+
+
+def _described(text: str | None, schema: JsonObject) -> JsonObject:
+    return {"description": text, **schema} if text else schema
 
 
 def _list_facts(schema: Schema) -> JsonObject:

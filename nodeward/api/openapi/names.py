@@ -26,13 +26,18 @@ INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 RAW_EXTENSION = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 
 
+def room(struct: type[msgspec.Struct]) -> str:
+    """`core_v1` or `meta`: the module or package below `nodeward.api` that describes the struct."""
+    return struct.__module__.split(".")[2]
+
+
 @functools.cache
 def definition_name(struct: type[msgspec.Struct]) -> str:
     """`io.k8s.api.core.v1.Pod`: modules are called `<group>_<version>`, or are packages called so."""
-    room = struct.__module__.split(".")[2]
-    if room == "meta":
+    home = room(struct)
+    if home == "meta":
         return f"{_META}.{struct.__name__}"
-    group, _, version = room.rpartition("_")
+    group, _, version = home.rpartition("_")
     return f"io.k8s.api.{group}.{version}.{struct.__name__}"
 
 

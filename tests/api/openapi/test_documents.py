@@ -181,16 +181,11 @@ def test_defaults_are_those_the_server_writes() -> None:
     assert port["containerPort"]["default"] == 0
     assert "default" not in port["hostPort"]
     pod = schemas["io.k8s.api.core.v1.Pod"]["properties"]
-    assert pod["spec"] == {
+    assert _without_descriptions(pod["spec"]) == {
         "allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.PodSpec"}],
         "default": {},
     }
     assert "default" not in schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["affinity"]
-
-
-def test_docstrings_become_descriptions() -> None:
-    schemas = _document("api/v1")["components"]["schemas"]
-    assert "amount" in schemas["io.k8s.apimachinery.pkg.api.resource.Quantity"]["description"]
 
 
 def test_the_index_names_each_document_with_its_hash() -> None:

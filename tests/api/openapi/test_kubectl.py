@@ -66,6 +66,59 @@ def test_explain_knows_fields_this_kubectl_has_never_heard_of(desk: Desk, tmp_pa
     assert "  failureAction\t<string>\n  enum: BypassWithWarning, Taint\n" in shown
 
 
+def _prose(shown: str) -> str:
+    """What kubectl shows, without its line breaks."""
+    return " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("path", "sentences"),
+    [
+        (
+            "pod.spec.tolerations",
+            (
+                "Taints of nodes the pod puts up with.",
+                "Gt tolerates taints whose number is greater than value, Lt lower ones (KEP-5471).",
+                "Seconds the pod may stay in spite of NoExecute; for ever when absent",
+            ),
+        ),
+        (
+            "node.spec.readinessGates",
+            (
+                "must be True before general pods may land here",
+                "A condition a new node has to fulfil before it takes general pods",
+                "then the condition becomes Unknown with reason TimeoutExceeded.",
+            ),
+        ),
+        (
+            "deploy.spec.strategy",
+            (
+                "How old pods give way to new ones.",
+                "Recreate stops all old pods before the first new one starts.",
+            ),
+        ),
+        ("resourceslice.spec.skipNodeOperations", ("kubelets neither look for it nor call it",)),
+        ("node.status.declaredFeatures", ("written by the kubelet alone (KEP-5328).",)),
+    ],
+)
+def test_explain_says_what_fields_mean(
+    path: str, sentences: tuple[str, ...], desk: Desk, tmp_path: Path
+) -> None:
+    shown = _prose(_kubectl(desk, tmp_path, "explain", path))
+    assert [sentence for sentence in sentences if sentence not in shown] == []
+    assert "<no description>" not in shown
+    assert "<empty>" not in shown
+
+
+def test_explain_says_what_fields_mean_from_the_old_documents_too(tmp_path: Path) -> None:
+    desk = Desk(has_v3=False)
+    with serving(desk):
+        asked = ("explain", "pods.spec.tolerations", "--output", "plaintext-openapiv2")
+        shown = _prose(_kubectl(desk, tmp_path, *asked))
+    assert "Taints of nodes the pod puts up with." in shown
+    assert "Effect that is tolerated; all when empty." in shown
+
+
 def test_explain_works_from_the_old_documents(tmp_path: Path) -> None:
     desk = Desk(has_v3=False)
     with serving(desk):

@@ -1,0 +1,81 @@
+"""What kinds and fields mean, in our own words: what `kubectl explain` shows.
+
+In goes the name of a struct and the room it lives in (`core_v1`, `meta`); out comes a sentence for the struct and for
+each of its fields. The sentences stand in one text file for each room, beside this module:
+
+    # a remark
+    PodSpec  What a pod consists of.
+      containers  Containers of the pod; at least one.
+    Container,EphemeralContainer
+      args  A field that several types share.
+
+A line that is not indented names one type or several, and may say what they are; indented lines below it say what
+their fields mean. In `meta.txt`, `*` stands for every kind and `List` for the list of any. A file is read when the
+first struct of its room is asked for: a server whose OpenAPI nobody reads never opens one. Nothing is said twice, and
+nothing is said of what does not exist; the tests see to both.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from typing import Final, NamedTuple, TypeAlias
+
+#: field -> sentence; under "" the sentence for the type itself
+Words: TypeAlias = Mapping[str, str]
+
+META: Final = "meta"
+ANY_KIND: Final = "*"
+ANY_LIST: Final = "List"
+_NOTHING: Final[Words] = {}
+
+
+class Entry(NamedTuple):
+    """One sentence: of a field, or of a type if `field` is empty."""
+
+    line: int
+    type: str
+    field: str
+    text: str
+
+
+def rooms() -> list[str]:
+    """The rooms that have a file."""
+    names = (item.name for item in resources.files(__name__).iterdir())
+    return sorted(name.removesuffix(".txt") for name in names if name.endswith(".txt"))
+
+
+def entries(room: str) -> Iterator[Entry]:
+    """What a room's file says, line by line; nothing if the room has no file."""
+    file = resources.files(__name__).joinpath(f"{room}.txt")
+    if not file.is_file():
+        return
+    types: list[str] = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line or line[0] == "#":
+            continue
+        name, _, text = line.strip().partition(" ")
+        text = text.lstrip()
+        if line[0] == " ":
+            for type_ in types:
+                yield Entry(number, type_, name, text)
+            continue
+        types = name.split(",")
+        if text:
+            for type_ in types:
+                yield Entry(number, type_, "", text)
+
+
+@functools.cache
+def _read(room: str) -> Mapping[str, Words]:
+    found: dict[str, dict[str, str]] = {}
+    for _, type_, field, text in entries(room):
+        found.setdefault(type_, {})[field] = text
+    return found
+
+
+def words_for(room: str, type_: str, *, is_kind: bool) -> Words:
+    """The sentences for a type and its fields; what is said of every kind fills the gaps of a kind."""
+    own = _read(room).get(type_, _NOTHING)
+    return {**_read(META).get(ANY_KIND, _NOTHING), **own} if is_kind else own
