@@ -15,7 +15,9 @@ INIT = "InPlacePodVerticalScalingInitContainers"
 
 
 def node(*declared: str, name: str = "n1") -> dict[str, Any]:
-    status = {"declaredFeatures": list(declared)} if declared else {}
+    status: dict[str, Any] = {"capacity": {"cpu": "64", "memory": "64Gi", "pods": "110"}}
+    if declared:
+        status["declaredFeatures"] = list(declared)
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
 
 
