@@ -43,6 +43,9 @@ from nodeward.store.interface import StoreUnavailable, ValueTooLarge, WriteResul
 GENERATE_ATTEMPTS = 8
 UPDATE_ATTEMPTS = 100
 _NAME_ROOM = 63 - 5
+#: How often, and how long, a write waits for what is about to be made (a default service account).
+EARLY_LOOKS = 10
+EARLY_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,10 @@ class Writer:
         write = Write(
             "CREATE", kind, meta.namespace, meta.name, "", call.user, obj, None, is_dry_run=call.is_dry_run
         )
+        for _ in range(EARLY_LOOKS):
+            if not self._chain.is_early(write):
+                break
+            await env.clock.sleep(EARLY_SECONDS)
         self._chain.admit(write)
         strategy.prepare_create(obj, env)
         faults = strategy.validate_create(obj, env)

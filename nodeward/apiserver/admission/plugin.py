@@ -53,6 +53,10 @@ class Plugin:
     def __init__(self, env: Environment) -> None:
         self.env = env
 
+    def is_early(self, write: Write) -> bool:
+        """Whether what the write lacks is about to be made by somebody else, so that waiting a moment helps."""
+        return False
+
     def admit(self, write: Write) -> None:
         """Fill in or refuse."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
+from nodeward.api.core_v1.cluster import Namespace
 from nodeward.api.core_v1.cluster import ServiceAccount as Account
 from nodeward.api.core_v1.container import Container, EphemeralContainer, VolumeMount
 from nodeward.api.core_v1.pod import Pod
@@ -37,6 +38,18 @@ _ENFORCE: Final = "kubernetes.io/enforce-mountable-secrets"
 
 class ServiceAccount(Plugin):
     name: ClassVar[str] = "ServiceAccount"
+
+    def is_early(self, write: Write) -> bool:
+        """The default account of a young namespace is on its way."""
+        if write.operation != "CREATE" or not write.is_about("pods"):
+            return False
+        pod: Pod = write.new
+        name = pod.spec.service_account_name or DEFAULT
+        if name != DEFAULT or MIRROR in pod.metadata.annotations:
+            return False
+        home = self.env.peek(Namespace, write.namespace)
+        is_young = home is not None and home.metadata.deletion_timestamp is None
+        return is_young and self.env.peek(Account, DEFAULT, write.namespace) is None
 
     def admit(self, write: Write) -> None:
         if write.operation != "CREATE" or not write.is_about("pods"):
