@@ -6,17 +6,20 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nodeward.api.openapi import OpenApi
-from nodeward.api.openapi.descriptions import ANY_KIND, ANY_LIST, META, Entry, entries, rooms, words_for
+from nodeward.api.openapi import OpenApi, descriptions
+from nodeward.api.openapi.descriptions import ANY_KIND, ANY_LIST, META, entries, words_for
 from nodeward.api.openapi.names import definition_name
 from nodeward.api.scheme import SCHEME, Kind
 
 _OPEN_API = OpenApi(SCHEME, "1.37")
 _DEFINITIONS: dict[str, dict[str, Any]] = json.loads(_OPEN_API.v2.body)["definitions"]
+_ROOMS = sorted(path.stem for path in Path(descriptions.__file__).parent.glob("*.txt"))
 #: Part of all fields that must have a sentence of their own.
 _COVERAGE = 0.95
 
@@ -26,35 +29,43 @@ def _package(room: str) -> str:
     return "io.k8s.apimachinery.pkg.apis.meta.v1" if room == META else f"io.k8s.api.{group}.{version}"
 
 
-def _meant(room: str, entry: Entry) -> dict[str, Any] | None:
-    """The definition an entry speaks of; for those that speak of many, one that has all they can say."""
-    if room == META and entry.type in (ANY_KIND, ANY_LIST):
+def _said(room: str) -> Iterator[tuple[str, str, str]]:
+    """Type, field and place of every sentence."""
+    for line, types, field, _ in entries(room):
+        for type_ in types:
+            yield type_, field, f"{room}.txt:{line}: {type_}.{field}"
+
+
+def _meant(room: str, type_: str) -> dict[str, Any] | None:
+    """The definition a sentence is about; for those about many, one that has all they can say."""
+    if room == META and type_ in (ANY_KIND, ANY_LIST):
         return _DEFINITIONS["io.k8s.api.core.v1.PodList"]
-    return _DEFINITIONS.get(f"{_package(room)}.{entry.type}")
+    return _DEFINITIONS.get(f"{_package(room)}.{type_}")
 
 
-@pytest.mark.parametrize("room", rooms())
+@pytest.mark.parametrize("room", _ROOMS)
 def test_every_sentence_is_about_something_that_exists(room: str) -> None:
     strangers = []
-    for entry in entries(room):
-        definition = _meant(room, entry)
-        if definition is None or (entry.field and entry.field not in definition.get("properties", {})):
-            strangers.append(f"{room}.txt:{entry.line}: {entry.type}.{entry.field}")
+    for type_, field, place in _said(room):
+        definition = _meant(room, type_)
+        if definition is None or (field and field not in definition.get("properties", {})):
+            strangers.append(place)
     assert strangers == []
 
 
-@pytest.mark.parametrize("room", rooms())
+@pytest.mark.parametrize("room", _ROOMS)
 def test_nothing_is_said_twice(room: str) -> None:
-    said = Counter((entry.type, entry.field) for entry in entries(room))
+    said = Counter((type_, field) for type_, field, _ in _said(room))
+    assert said
     assert [name for name, times in said.items() if times > 1] == []
 
 
-@pytest.mark.parametrize("room", rooms())
+@pytest.mark.parametrize("room", _ROOMS)
 def test_sentences_are_short_and_whole(room: str) -> None:
     odd = [
-        f"{room}.txt:{entry.line}"
-        for entry in entries(room)
-        if not entry.text.endswith(".") or not 4 <= len(entry.text) <= 200 or "  " in entry.text
+        f"{room}.txt:{line}"
+        for line, _, _, text in entries(room)
+        if not text.endswith(".") or not 4 <= len(text) <= 200 or text != " ".join(text.split())
     ]
     assert odd == []
 
@@ -122,4 +133,4 @@ def test_no_file_is_read_before_a_document_is_asked_for() -> None:
         "print(before, read())\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["0", str(len(rooms()))]
+    assert done.stdout.split() == ["0", str(len(_ROOMS))]

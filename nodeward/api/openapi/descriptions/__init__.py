@@ -18,12 +18,14 @@ nothing is said of what does not exist; the tests see to both.
 from __future__ import annotations
 
 import functools
+import pkgutil
 from collections.abc import Iterator, Mapping
-from importlib import resources
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 #: field -> sentence; under "" the sentence for the type itself
 Words: TypeAlias = Mapping[str, str]
+#: line number, the types it is about, the field ("" for the types themselves), the sentence
+Entry: TypeAlias = tuple[int, list[str], str, str]
 
 META: Final = "meta"
 ANY_KIND: Final = "*"
@@ -31,47 +33,31 @@ ANY_LIST: Final = "List"
 _NOTHING: Final[Words] = {}
 
 
-class Entry(NamedTuple):
-    """One sentence: of a field, or of a type if `field` is empty."""
-
-    line: int
-    type: str
-    field: str
-    text: str
-
-
-def rooms() -> list[str]:
-    """The rooms that have a file."""
-    names = (item.name for item in resources.files(__name__).iterdir())
-    return sorted(name.removesuffix(".txt") for name in names if name.endswith(".txt"))
-
-
 def entries(room: str) -> Iterator[Entry]:
     """What a room's file says, line by line; nothing if the room has no file."""
-    file = resources.files(__name__).joinpath(f"{room}.txt")
-    if not file.is_file():
+    try:  # not importlib.resources, whose first use takes longer than reading all files
+        content = pkgutil.get_data(__name__, f"{room}.txt") or b""
+    except FileNotFoundError:
         return
     types: list[str] = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(content.decode().split("\n"), start=1):
         if not line or line[0] == "#":
             continue
-        name, _, text = line.strip().partition(" ")
-        text = text.lstrip()
+        name, _, text = line.strip().partition("  ")
         if line[0] == " ":
-            for type_ in types:
-                yield Entry(number, type_, name, text)
-            continue
-        types = name.split(",")
-        if text:
-            for type_ in types:
-                yield Entry(number, type_, "", text)
+            yield number, types, name, text
+        else:
+            types = name.split(",")
+            if text:
+                yield number, types, "", text
 
 
 @functools.cache
 def _read(room: str) -> Mapping[str, Words]:
     found: dict[str, dict[str, str]] = {}
-    for _, type_, field, text in entries(room):
-        found.setdefault(type_, {})[field] = text
+    for _, types, field, text in entries(room):
+        for type_ in types:
+            found.setdefault(type_, {})[field] = text
     return found
 
 
