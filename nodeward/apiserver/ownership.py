@@ -36,7 +36,8 @@ class Ownership:
         """A new object: everything in it belongs to whoever sent it."""
         meta = obj.metadata
         if call.applied is not None:
-            _, meta.managed_fields = self.applied(call, kind, None, call.applied, [], reset=reset)
+            # What was applied is in the form the client sees, which need not be the one that is stored.
+            _, meta.managed_fields = self.applied(call, call.kind or kind, None, call.applied, [], reset=reset)
             return
         sent = meta.managed_fields
         meta.managed_fields = []

@@ -336,6 +336,14 @@ def test_a_client_that_does_not_read_its_answers_is_cut_off(server: Server) -> N
         server.wait_until(lambda: server.buffered() == 0)
 
 
+def test_a_large_answer_arrives_whole_however_slowly_it_is_read(server: Server) -> None:
+    with server.connect(receive_buffer=4096) as conversation:
+        answer = conversation.request("GET", "/openapi/v2")
+        assert len(answer.body) > 700_000
+        assert answer.json["swagger"] == "2.0"
+        assert conversation.request("GET", "/livez").body == b"ok"
+
+
 def test_thousands_of_idle_connections_leave_room_for_work(server: Server) -> None:
     context = server.admin
     crowd: list[socket.socket] = []
