@@ -10,34 +10,42 @@ from __future__ import annotations
 class FieldPath:
     """One step of a path and the steps above it. Immutable."""
 
-    __slots__ = ("_parent", "_text")
+    __slots__ = ("_parent", "_step")
 
-    def __init__(self, text: str, parent: FieldPath | None = None) -> None:
-        self._text = text
+    def __init__(self, step: str | int, parent: FieldPath | None = None) -> None:
+        self._step = step
         self._parent = parent
 
-    def child(self, *names: str) -> FieldPath:
+    def child(self, name: str, *more: str) -> FieldPath:
         """The field `name` of the object here (and so on, for several names)."""
-        path = self
-        for name in names:
-            path = FieldPath(f".{name}" if path._text else name, path)
+        path = FieldPath(name, self)
+        for each in more:
+            path = FieldPath(each, path)
         return path
 
     def index(self, position: int) -> FieldPath:
         """The list item at `position`."""
-        return FieldPath(f"[{position}]", self)
+        return FieldPath(position, self)
 
     def key(self, key: str) -> FieldPath:
         """The map entry `key`."""
         return FieldPath(f"[{key}]", self)
 
     def __str__(self) -> str:
-        parts: list[str] = []
-        step: FieldPath | None = self
-        while step is not None:
-            parts.append(step._text)
-            step = step._parent
-        return "".join(reversed(parts))
+        steps: list[str | int] = []
+        path: FieldPath | None = self
+        while path is not None:
+            steps.append(path._step)
+            path = path._parent
+        text = ""
+        for step in reversed(steps):
+            if isinstance(step, int):
+                text += f"[{step}]"
+            elif not text or step.startswith("["):
+                text += step
+            else:
+                text += f".{step}"
+        return text
 
     def __repr__(self) -> str:
         return f"FieldPath({str(self)!r})"

@@ -16,12 +16,13 @@ from nodeward.base.errors import ConfigError
 from nodeward.cli.bench_api import api_figures
 from nodeward.cli.bench_features import features_figures
 from nodeward.cli.bench_figures import Figure
+from nodeward.cli.bench_rules import rules_figures
 from nodeward.cli.up import loop_factory
 
 Part: TypeAlias = Callable[[argparse.Namespace], AsyncIterator[Figure]]
 
 #: name -> what measures it
-PARTS: dict[str, Part] = {"api": api_figures, "features": features_figures}
+PARTS: dict[str, Part] = {"api": api_figures, "features": features_figures, "rules": rules_figures}
 
 
 def run(args: argparse.Namespace) -> int:

@@ -51,13 +51,14 @@ class TaintSets:
 
     def are_tolerated(self, tolerations: Sequence[Toleration], ids: Ids) -> Answers:
         """For each node, by the id of its set: may a pod with these tolerations be scheduled there?"""
-        return self._judge(tolerations)[0][ids]
+        return self.judge(tolerations)[0][ids]
 
     def unwelcome(self, tolerations: Sequence[Toleration], ids: Ids) -> Counts:
         """For each node: how many PreferNoSchedule taints the pod does not put up with."""
-        return self._judge(tolerations)[1][ids]
+        return self.judge(tolerations)[1][ids]
 
-    def _judge(self, tolerations: Sequence[Toleration]) -> tuple[Answers, Counts]:
+    def judge(self, tolerations: Sequence[Toleration]) -> tuple[Answers, Counts]:
+        """Both answers for every set, by its id: who wants to look up one node, or all of them twice, starts here."""
         import numpy as np
 
         key = tuple((each.key, each.operator, each.value, each.effect) for each in tolerations)

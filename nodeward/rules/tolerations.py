@@ -9,7 +9,6 @@ number.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, TypeVar
 
@@ -18,7 +17,7 @@ EXISTS: Final = "Exists"
 LESS: Final = "Lt"
 GREATER: Final = "Gt"
 
-_CANONICAL: Final = re.compile("0|-?[1-9][0-9]{0,18}")
+_LONGEST: Final = len(str(-(2**63)))
 _LEAST: Final = -(2**63)
 _MOST: Final = 2**63 - 1
 
@@ -48,10 +47,14 @@ T = TypeVar("T", bound=AnyToleration)
 
 def canonical_int64(text: str) -> int | None:
     """The number a value stands for; None unless it is written in the one way numbers are compared in."""
-    if _CANONICAL.fullmatch(text) is None:
+    if len(text) > _LONGEST:
         return None
-    number = int(text)
-    return number if _LEAST <= number <= _MOST else None
+    try:
+        number = int(text)
+    except ValueError:
+        return None
+    # Python reads more than we take (blanks, plus signs, underscores, other digits); writing it again shows it.
+    return number if str(number) == text and _LEAST <= number <= _MOST else None
 
 
 def tolerates(toleration: AnyToleration, taint: AnyTaint, *, numeric: bool) -> bool:

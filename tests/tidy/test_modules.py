@@ -26,7 +26,6 @@ WAITING = {
     "nodeward/rules/readiness_timers.py": "the kubelet",
     "nodeward/rules/resize.py": "the kubelet",
     "nodeward/rules/skew.py": "the rehearsal",
-    "nodeward/rules/taint_columns.py": "the scheduler",
     "nodeward/machinery/virtual_loop.py": "the rehearsal; the tests live on it already",
 }
 #: Called so before the rule, and still to be renamed.
