@@ -68,8 +68,10 @@ HISTORY_EVENTS = 20_000
 class ResourceCache:
     """One resource. Keys are `namespace/name`, or `name` for cluster-wide kinds."""
 
-    def __init__(self, kind: Kind, revision: int) -> None:
+    def __init__(self, kind: Kind, revision: int, reader: Callable[[bytes], bytes] | None = None) -> None:
+        """`reader`: what a stored object is to this server, if that is not what is stored."""
         self.kind = kind
+        self._reader = reader
         self.objects: dict[str, Item] = {}
         #: events after this revision are all in `history`
         self.history_start = revision
@@ -85,6 +87,8 @@ class ResourceCache:
 
     def load(self, key: str, value: bytes, revision: int) -> None:
         """An object that was there when the hub started."""
+        if self._reader is not None:
+            value = self._reader(value)
         self.objects[key] = self._sharer.item(revision, with_revision(value, revision))
         self._sorted.append(key)
         self._is_sorted = False
@@ -93,6 +97,8 @@ class ResourceCache:
         """One committed write; gives the change to publish (None: a delete of what was never there)."""
         previous = self.objects.get(key)
         if value is not None:
+            if self._reader is not None:
+                value = self._reader(value)
             item = self._sharer.item(revision, with_revision(value, revision))
             self.objects[key] = item
             if previous is None:

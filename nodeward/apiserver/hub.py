@@ -14,7 +14,7 @@ import asyncio
 import heapq
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from nodeward.api.errors import timeout, too_large_resource_version, unavailable
 from nodeward.api.scheme import Kind, Scheme
@@ -43,8 +43,16 @@ def storage_name(kind: Kind) -> str:
 class Hub:
     """The caches, their revision, and whoever waits for one."""
 
-    def __init__(self, store: Store, scheme: Scheme, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        scheme: Scheme,
+        clock: Clock,
+        readers: Mapping[Kind, Callable[[bytes], bytes]] | None = None,
+    ) -> None:
+        """`readers`: what stored objects of a kind are to this server, where that is not what is stored."""
         self.store = store
+        self._readers = readers or {}
         self.revision = 0
         self._clock = clock
         stored = [kind for kind in scheme.kinds if kind.is_stored]
@@ -69,7 +77,10 @@ class Hub:
         except Compacted as gone:
             page = await self.store.range(ROOT, revision=gone.compacted)
         self.revision = page.revision
-        self._caches = {name: ResourceCache(kind, page.revision) for name, kind in self._kinds.items()}
+        self._caches = {
+            name: ResourceCache(kind, page.revision, self._readers.get(kind))
+            for name, kind in self._kinds.items()
+        }
         for item in page.items:
             name, key = self._split(item.key)
             cache = self._caches.get(name)

@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nodeward.api.context import Context
 from nodeward.api.errors import ApiError
 from nodeward.api.scheme import SCHEME, Scheme
 from nodeward.apiserver.admission.plugins import build
@@ -28,6 +29,7 @@ from nodeward.apiserver.hub import Hub
 from nodeward.apiserver.loopback import LOOPBACK_USER, LoopbackTransport
 from nodeward.apiserver.metrics import Metrics
 from nodeward.apiserver.rbac_guard import RbacGuard
+from nodeward.apiserver.resources.unborn import readers
 from nodeward.apiserver.security import Security, TokenSettings
 from nodeward.features import Gates
 from nodeward.machinery.client import Client
@@ -71,7 +73,8 @@ class ApiServer:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self.hub = Hub(store, settings.scheme, clock)
+        unread = readers(settings.scheme, Context(settings.gates))
+        self.hub = Hub(store, settings.scheme, clock, unread)
         self.env = Environment(
             self.hub, settings.scheme, clock, chance, settings.gates, service_cidr=settings.service_cidr
         )

@@ -288,10 +288,12 @@ async def test_an_older_server_has_never_heard_of_the_field(version: str) -> Non
 
 
 @played
-async def test_an_older_server_that_writes_a_stored_node_loses_what_it_does_not_know() -> None:
+async def test_an_older_server_neither_shows_nor_keeps_what_it_does_not_know() -> None:
     store = MemoryStore()
     async with served("1.37", ON, store=store) as api:
         (await api.create(NODES, a_node(readinessGates=[gate()]))).ok()
     async with served("1.36", store=store) as api:
+        assert "readinessGates" not in (await api.get(f"{NODES}/n"))["spec"]
+        assert "readinessGates" not in (await api.get(NODES))["items"][0]["spec"]
         after = await api.merge(f"{NODES}/n", {"metadata": {"labels": {"a": "b"}}})
         assert ("readinessGates" in after.ok()["spec"], after.warnings) == (False, [])

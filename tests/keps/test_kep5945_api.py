@@ -215,6 +215,7 @@ async def test_up_down_up_leaves_a_slice_nobody_writes_as_it_was() -> None:
     async with served("1.37", ON, store=store) as api:
         first = (await api.create(SLICES, a_slice(skipNodeOperations=True))).ok()
     async with served("1.36", store=store) as api:
+        assert "skipNodeOperations" not in (await api.get(f"{SLICES}/s"))["spec"]
         assert (await api.get(f"{SLICES}/s"))["metadata"]["resourceVersion"] == first["metadata"][
             "resourceVersion"
         ]

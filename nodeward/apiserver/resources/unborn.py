@@ -2,23 +2,26 @@
 
 One process emulates several versions of Kubernetes with one set of types. A field is born with the gate that brought
 it; before that it is an unknown field like any other: ignored, with a warning (or an error, if the client is
-strict), and gone when an object that was stored by a newer server is written again. Which fields these are is a
-table; a server of today finds it empty and does nothing.
+strict), and not seen in what a newer server stored, and gone when such an object is written again. Which fields
+these are is a table; a server of today finds it empty and does nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from nodeward.api.codec import decoder, to_stored
 from nodeward.api.context import Context
 from nodeward.api.core_v1.node import Node
 from nodeward.api.meta import KubeObject
 from nodeward.api.resource_v1 import ResourceClaim, ResourceSlice
+from nodeward.api.scheme import Kind, Scheme
 
 _Path: TypeAlias = tuple[str, ...]
+Reader: TypeAlias = Callable[[bytes], bytes]
 
 #: kind -> (the field, as the struct names it; the gate it was born with)
 BIRTHS: Final[Mapping[type[KubeObject], tuple[tuple[_Path, str], ...]]] = {
@@ -34,6 +37,29 @@ BIRTHS: Final[Mapping[type[KubeObject], tuple[tuple[_Path, str], ...]]] = {
         ),
     ),
 }
+
+
+def readers(scheme: Scheme, ctx: Context) -> dict[Kind, Reader]:
+    """For the kinds that have such fields: what makes stored bytes look as a server of this version reads them."""
+    found: dict[Kind, Reader] = {}
+    for type_ in BIRTHS:
+        paths = unborn(type_, ctx)
+        if paths:
+            found[scheme.by_type(type_)] = _reader(type_, paths)
+    return found
+
+
+def _reader(type_: type[KubeObject], paths: tuple[_Path, ...]) -> Reader:
+    # Most objects have none of these fields: the bytes are searched before anything is decoded.
+    marks = [f'"{path[-1].split("_")[0]}'.encode() for path in paths]
+
+    def read(value: bytes) -> bytes:
+        if not any(mark in value for mark in marks):
+            return value
+        obj = decoder(type_).decode(value)
+        return to_stored(obj) if forget(obj, paths) else value
+
+    return read
 
 
 def unborn(kind: type[KubeObject], ctx: Context) -> tuple[_Path, ...]:
