@@ -256,3 +256,16 @@ def test_every_gate_the_code_asks_for_is_in_the_catalogue() -> None:
 
 def test_the_api_layer_can_ask_them() -> None:
     assert Context(Gates.of("1.37")).on("NodeDeclaredFeatures")
+
+
+def test_a_version_knows_a_gate_from_its_first_step_on_by_all_its_names() -> None:
+    assert [Gates.of(f"1.{minor}").knows("NodeReadinessGates") for minor in (34, 36, 37, 38)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert Gates.of("1.37").knows("DRAOptionalNodeOperations")
+    assert not Gates.of("1.36").knows("DRAOptionalNodeOperations")
+    with pytest.raises(InvariantBroken, match="NoSuchGate"):
+        Gates.of("1.37").knows("NoSuchGate")

@@ -145,6 +145,7 @@ _LABEL_VALUE = (
 
 
 @statement("5471-T18")
+@statement("5471-T37", part="api")
 @pytest.mark.parametrize(
     ("toleration", "field", "reason", "message"),
     [

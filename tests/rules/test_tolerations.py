@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from nodeward.api.core_v1.references import Taint, Toleration
 from nodeward.api.resource_v1 import DeviceTaint, DeviceToleration
 from nodeward.rules.tolerations import canonical_int64, first_tolerating, tolerates, unreadable_numbers
+from tests.keps.ledger import statement
 
 _KEYS = st.sampled_from(["", "sla", "example.com/cost"])
 _EFFECTS = st.sampled_from(["", "NoSchedule", "PreferNoSchedule", "NoExecute"])
@@ -77,6 +78,7 @@ def test_a_number_is_read_only_in_its_one_canonical_form(text: str) -> None:
     assert canonical_int64(text) == number(text)
 
 
+@statement("5471-T37", part="library")
 @given(
     st.builds(Toleration, key=_KEYS, operator=_OPERATORS, value=VALUES, effect=_EFFECTS),
     st.builds(Taint, key=_KEYS, value=VALUES, effect=_EFFECTS),
