@@ -64,7 +64,7 @@ def test_applying_an_unknown_field_is_refused_in_applys_own_words(validation: st
                 content_type="application/apply-patch+yaml",
             )
             assert (status, answer["message"]) == (
-                500,
+                400,
                 "failed to create typed patch object (default/web; apps/v1, Kind=Deployment): "
                 ".spec.selectr: field not declared in schema",
             )

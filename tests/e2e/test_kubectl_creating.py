@@ -225,6 +225,7 @@ spec:
         '* spec.template.metadata.labels: Invalid value: {"app":"web"}: `selector` does not match template `labels`\n'
     )
     assert kubectl.refused("apply", "--server-side", "-f", file) == (
-        f"Error from server: failed to create typed patch object ({kubectl.namespace}/bad; apps/v1, Kind=Deployment): "
+        "Error from server (BadRequest): failed to create typed patch object "
+        f"({kubectl.namespace}/bad; apps/v1, Kind=Deployment): "
         ".spec.selectr: field not declared in schema\n"
     )

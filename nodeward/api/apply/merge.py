@@ -41,8 +41,8 @@ from nodeward.api.apply.managers import Managers, Owner, applier, read, write
 from nodeward.api.apply.ownership import empty_tree
 from nodeward.api.apply.tree_merge import merge_trees, remove_fields, with_parents, without_nulls
 from nodeward.api.apply.walk import compare, fields_of
-from nodeward.api.errors import ApiError, bad_request
-from nodeward.api.meta import ManagedFieldsEntry, Status
+from nodeward.api.errors import bad_request
+from nodeward.api.meta import ManagedFieldsEntry
 from nodeward.api.schema import Schema
 
 #: Who owns what was there before anybody was tracked.
@@ -101,8 +101,8 @@ def check_configuration(applied: dict[str, Any], schema: Schema, api_version: st
     if found := complaints(applied, schema):
         where = metadata if isinstance(metadata, dict) else {}
         about = f"{where.get('namespace', '')}/{where.get('name', '')}; {said}"
-        message = f"failed to create typed patch object ({about}): {as_message(found)}"
-        raise ApiError(Status(kind="Status", api_version="v1", status="Failure", message=message, code=500))
+        # Unlike upstream, which answers the same text with 500: the mistake is the caller's.
+        raise bad_request(f"failed to create typed patch object ({about}): {as_message(found)}")
 
 
 def _version_and_kind(version: object, kind: object) -> str:

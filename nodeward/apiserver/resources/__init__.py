@@ -7,6 +7,7 @@ from nodeward.apiserver.resources.devices import DeviceTaintRules, ResourceSlice
 from nodeward.apiserver.resources.namespaces import Namespaces
 from nodeward.apiserver.resources.nodes import Nodes
 from nodeward.apiserver.resources.pods import Pods
+from nodeward.apiserver.resources.priorities import PriorityClasses
 from nodeward.apiserver.resources.services import Services
 from nodeward.apiserver.resources.simple import SIMPLE
 from nodeward.apiserver.resources.strategy import Strategy
@@ -33,6 +34,7 @@ STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("apps", "statefulsets"): Templated,
     ("batch", "cronjobs"): CronJobs,
     ("batch", "jobs"): Jobs,
+    ("scheduling.k8s.io", "priorityclasses"): PriorityClasses,
     ("resource.k8s.io", "devicetaintrules"): DeviceTaintRules,
     ("resource.k8s.io", "resourceslices"): ResourceSlices,
     **SIMPLE,

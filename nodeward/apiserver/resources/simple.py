@@ -61,5 +61,4 @@ SIMPLE: dict[tuple[str, str], type[Strategy]] = {
         "PodDisruptionBudgets", counts_generations=True, allows_unconditional_update=False
     ),
     ("discovery.k8s.io", "endpointslices"): _facts("EndpointSlices", counts_generations=True),
-    ("scheduling.k8s.io", "priorityclasses"): _facts("PriorityClasses", counts_generations=True),
 }

@@ -297,7 +297,7 @@ def test_the_configuration_must_be_of_the_kind(tree: dict[str, Any], message: st
 )  # fmt: skip
 def test_the_configuration_must_have_the_form_of_its_kind(spec: dict[str, Any], message: str) -> None:
     error = refused(Live(POD), {"metadata": {"name": "p", "namespace": "ns"}, "spec": spec}, "one")
-    assert error.code == 500
+    assert error.code == 400
     assert error.status.message == f"failed to create typed patch object (ns/p; /v1, Kind=Pod): {message}"
 
 
