@@ -8,18 +8,16 @@ be understood spoils its term only.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import PodSpec
 from nodeward.api.core_v1.references import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from nodeward.rules.selectors import label_number
 
 #: The one field of a node that a term may select by.
 NAME_FIELD: Final = "metadata.name"
-
-_INTEGER: Final = re.compile("[+-]?[0-9]{1,40}")
 
 
 def fits_node(spec: PodSpec, node: Node) -> bool:
@@ -91,18 +89,10 @@ def _label_matches(wish: NodeSelectorRequirement, labels: Mapping[str, str]) -> 
 
 
 def _compares(wish: NodeSelectorRequirement, value: str) -> bool:
-    mine, theirs = _int64(wish.values[0]), _int64(value)
+    mine, theirs = label_number(wish.values[0]), label_number(value)
     if mine is None or theirs is None:
         return False
     return theirs > mine if wish.operator == "Gt" else theirs < mine
-
-
-def _int64(text: str) -> int | None:
-    """A label as Go reads a number: signs and leading zeros are fine, unlike in tolerations."""
-    if _INTEGER.fullmatch(text) is None:
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None
 
 
 def _field_matches(wish: NodeSelectorRequirement, name: str) -> bool:

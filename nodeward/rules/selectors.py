@@ -22,6 +22,17 @@ class SelectorError(NodewardError, ValueError):
     """The text is not a selector."""
 
 
+_INTEGER: Final = re.compile("[+-]?[0-9]{1,40}")
+
+
+def label_number(text: str) -> int | None:
+    """A label as Go reads a number of 64 bits: signs and leading zeros are fine, unlike in tolerations."""
+    if _INTEGER.fullmatch(text) is None:
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """One condition on one label."""
@@ -45,9 +56,8 @@ class Requirement:
                 return value is not None and self._compares(value)
 
     def _compares(self, value: str) -> bool:
-        try:
-            mine, theirs = int(self.values[0]), int(value)
-        except ValueError:
+        mine, theirs = label_number(self.values[0]), label_number(value)
+        if mine is None or theirs is None:
             return False
         return theirs > mine if self.operator == ">" else theirs < mine
 
@@ -202,7 +212,7 @@ _NOWHERE = FieldPath("<nil>")
 def _checked(requirement: Requirement) -> Requirement:
     for position, value in enumerate(requirement.values):
         where = FieldPath(f"values[{position}]")
-        if requirement.operator in "<>" and not re.fullmatch(r"[+-]?\d+", value):
+        if requirement.operator in "<>" and label_number(value) is None:
             detail = "for 'Gt', 'Lt' operators, the value must be an integer"
             raise SelectorError(str(invalid(where, value, detail)))
         faults = label_value_faults(value)
