@@ -201,19 +201,35 @@ def _uuid_text(random_bytes: bytes) -> str:
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANT[digits[16]]}{digits[17:20]}-{digits[20:]}"
 
 
-class RealChance:
-    """The operating system's randomness, good enough for secrets."""
+_LETTERS: Final = len(NAME_ALPHABET)
+_EVEN: Final = 256 - 256 % _LETTERS
 
-    __slots__ = ("_random",)
+
+class RealChance:
+    """The operating system's randomness, good enough for secrets, asked for a page at a time."""
+
+    __slots__ = ("_at", "_page", "_random")
 
     def __init__(self) -> None:
         self._random = random.SystemRandom()
+        self._page = b""
+        self._at = 0
 
     def uuid(self) -> str:
-        return _uuid_text(os.urandom(16))
+        return _uuid_text(self._take(16))
 
     def name_suffix(self, length: int = 5) -> str:
-        return "".join(self._random.choices(NAME_ALPHABET, k=length))
+        letters: list[str] = []
+        while len(letters) < length:
+            # Bytes beyond the last whole alphabet would favour its first letters.
+            letters += [NAME_ALPHABET[byte % _LETTERS] for byte in self._take(length) if byte < _EVEN]
+        return "".join(letters[:length])
+
+    def _take(self, count: int) -> bytes:
+        if self._at + count > len(self._page):
+            self._page, self._at = os.urandom(max(4096, count)), 0
+        self._at += count
+        return self._page[self._at - count : self._at]
 
     def uniform(self, low: float, high: float) -> float:
         return self._random.uniform(low, high)

@@ -26,6 +26,7 @@ from nodeward.api.core_v1.volume import (
 )
 from nodeward.api.core_v1.volume_sources import DownwardAPIVolumeFile
 from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.environment import Environment
 from nodeward.rules.pod_references import MIRROR, secret_names
 
 DEFAULT: Final = "default"
@@ -38,6 +39,11 @@ _ENFORCE: Final = "kubernetes.io/enforce-mountable-secrets"
 
 class ServiceAccount(Plugin):
     name: ClassVar[str] = "ServiceAccount"
+
+    def __init__(self, env: Environment) -> None:
+        super().__init__(env)
+        # The same in every pod, and only ever read.
+        self._source = _token_source()
 
     def is_early(self, write: Write) -> bool:
         """The default account of a young namespace is on its way."""
@@ -101,7 +107,7 @@ class ServiceAccount(Plugin):
                 )
                 is_needed = True
         if is_needed and not existing:
-            pod.spec.volumes.append(Volume(name=volume, projected=_token_source()))
+            pod.spec.volumes.append(Volume(name=volume, projected=self._source))
 
     def _check_secrets(self, write: Write, pod: Pod, *, ephemeral: bool) -> None:
         account = self._account(write, pod)
