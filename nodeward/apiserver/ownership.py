@@ -37,7 +37,9 @@ class Ownership:
         meta = obj.metadata
         if call.applied is not None:
             # What was applied is in the form the client sees, which need not be the one that is stored.
-            _, meta.managed_fields = self.applied(call, call.kind or kind, None, call.applied, [], reset=reset)
+            _, meta.managed_fields = self.applied(
+                call, call.kind or kind, None, call.applied, [], reset=reset
+            )
             return
         sent = meta.managed_fields
         meta.managed_fields = []
