@@ -18,6 +18,7 @@ from nodeward.cli.bench_features import features_figures
 from nodeward.cli.bench_figures import Figure
 from nodeward.cli.bench_rules import rules_figures
 from nodeward.cli.up import loop_factory
+from nodeward.machinery.clock import RealClock
 
 Part: TypeAlias = Callable[[argparse.Namespace], AsyncIterator[Figure]]
 
@@ -43,12 +44,33 @@ async def _measure(args: argparse.Namespace, names: list[str]) -> list[Figure]:
     if is_text:
         print(_machine(), flush=True)
     figures: list[Figure] = []
+
+    def show(figure: Figure) -> None:
+        figures.append(figure)
+        line = f"{figure.name:<34} {figure.value:>12,.4g} {figure.unit:<8} {figure.conditions}"
+        print(line, flush=True, file=sys.stdout if is_text else sys.stderr)
+
+    show(_speed("before"))
     for name in names:
         async for figure in PARTS[name](args):
-            figures.append(figure)
-            line = f"{figure.name:<34} {figure.value:>12,.4g} {figure.unit:<8} {figure.conditions}"
-            print(line, flush=True, file=sys.stdout if is_text else sys.stderr)
+            show(figure)
+    show(_speed("after"))
     return figures
+
+
+def _speed(when: str) -> Figure:
+    """How fast this machine runs Python now: shared machines differ twofold from hour to hour."""
+    clock, turns = RealClock(), 1_000_000
+    best = min(_spin(clock, turns) for _ in range(5))
+    conditions = f"turns of an adding loop on one core, {when} the rest; compare runs by it"
+    return Figure(f"machine/python-{when}", turns / best / 1e6, "M/s", conditions)
+
+
+def _spin(clock: RealClock, turns: int) -> float:
+    started, total = clock.monotonic_ns(), 0
+    for turn in range(turns):
+        total += turn
+    return (clock.monotonic_ns() - started) / 1e9
 
 
 def _machine() -> str:
