@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.admission.chain import Chain
 from nodeward.apiserver.auth.token_request import TokenIssuer
+from nodeward.apiserver.auth.user import Attributes
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.ownership import Ownership
 from nodeward.apiserver.resources import make_strategy
@@ -18,13 +19,14 @@ from nodeward.apiserver.writing import Writer
 class Api:
     """Strategies by kind, the writer, and what they stand on."""
 
-    def __init__(self, env: Environment, chain: Chain) -> None:
+    def __init__(self, env: Environment, chain: Chain, require: Callable[[Attributes], None]) -> None:
+        """`require` raises 403 unless the user may."""
         self.env = env
         self.chain = chain
         self.ownership = Ownership(env)
         #: who makes service-account tokens, if anybody does
         self.issuer: TokenIssuer | None = None
-        self.writer = Writer(env, chain, self.ownership)
+        self.writer = Writer(env, chain, self.ownership, require)
         stored = [kind for kind in env.scheme.kinds if kind.is_stored]
         self._strategies: Mapping[Kind, Strategy] = {kind: make_strategy(kind) for kind in stored}
         self._twins = {kind.resource: kind for kind in stored if not kind.stored_as}

@@ -86,7 +86,8 @@ class ApiServer:
             self.env, settings.tokens, settings.static_tokens, allows_anonymous=settings.allows_anonymous
         )
         chain = build(self.env, list(settings.enable_admission), list(settings.disable_admission))
-        api = Api(self.env, chain.then(RbacGuard(self.env, self._security)))
+        chain = chain.then(RbacGuard(self.env, self._security))
+        api = Api(self.env, chain, self._security.authorizers.require)
         api.issuer = self._security.issuer
         self._documents = Documents(
             self.env,

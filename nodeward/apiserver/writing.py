@@ -10,9 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from nodeward.api.codec import decoder, to_stored, with_revision
 from nodeward.api.errors import (
     MODIFIED,
+    ApiError,
     already_exists,
     bad_request,
     conflict,
@@ -27,6 +30,7 @@ from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.admission.chain import Chain
 from nodeward.apiserver.admission.plugin import Write
+from nodeward.apiserver.auth.user import Attributes
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.ownership import Ownership
@@ -70,8 +74,12 @@ class Written:
 class Writer:
     """The write path of one API server."""
 
-    def __init__(self, env: Environment, chain: Chain, ownership: Ownership) -> None:
+    def __init__(
+        self, env: Environment, chain: Chain, ownership: Ownership, require: Callable[[Attributes], None]
+    ) -> None:
+        """`require` raises 403 unless the user may."""
         self._env = env
+        self._require = require
         self._chain = chain
         self._ownership = ownership
         self._unborn: dict[type[KubeObject], tuple[tuple[str, ...], ...]] = {}
@@ -135,6 +143,7 @@ class Writer:
             return None if inner in env.hub.cache(kind).objects else Written(Item(0, value), is_created=True)
         result = await self._put(key, value, expected=0)
         if not result.succeeded:
+            await env.hub.wait_for(result.revision)
             return None
         return Written(Item(result.revision, with_revision(value, result.revision)), is_created=True)
 
@@ -162,9 +171,12 @@ class Writer:
             if item is None:
                 if may_create is None:
                     raise not_found(kind.group, kind.resource, call.name)
-                new = may_create()
-                _match_name(call, new)
-                return await self.create(call, strategy, new)
+                try:
+                    return await self._create_instead(call, strategy, may_create())
+                except ApiError as error:
+                    if error.reason != "AlreadyExists":
+                        raise
+                continue  # another was faster, so there is something to update now
             old = decoder(strategy.type).decode(item.data)
             new = make(item, old)
             self._forget_unborn(call, strategy, new, old)
@@ -178,6 +190,19 @@ class Writer:
             if insists:
                 raise conflict(kind.group, kind.resource, call.name, MODIFIED)
         raise timeout("the object changes faster than it can be written", 1)
+
+    async def _create_instead(self, call: Call, strategy: Strategy, new: KubeObject) -> Written:
+        """An update of what is not there: it is made, if the caller may make it and did not mean another one."""
+        kind, meta = strategy.kind, new.metadata
+        _match_name(call, new)
+        if meta.uid:
+            why = f"Precondition failed: UID in precondition: {meta.uid}, UID in object meta: "
+            if call.applied is not None:
+                why = f"uid mismatch: the provided object specified uid {meta.uid}, and no existing object was found"
+            raise conflict(kind.group, kind.resource, call.name, why)
+        meta.resource_version = ""
+        self._require(msgspec.structs.replace(call.attributes(), verb="create"))
+        return await self.create(call, strategy, new)
 
     async def _try_update(
         self, call: Call, strategy: Strategy, mode: Mode, item: Item, old: Any, new: Any
@@ -203,7 +228,7 @@ class Writer:
         if call.is_dry_run:
             return Written(Item(item.revision, with_revision(value, item.revision)))
         key = env.hub.key(kind, new.metadata.namespace, new.metadata.name)
-        if _is_finished(new) and not strategy.holds(new):
+        if _is_finished(new, old) and not strategy.holds(new):
             result = await self._delete(key, expected=item.revision)
         else:
             result = await self._put(key, value, expected=item.revision)
@@ -320,13 +345,15 @@ def _keep_system_metadata(new: KubeObject, old: KubeObject) -> None:
     mine.creation_timestamp = theirs.creation_timestamp
     mine.self_link = ""
     mine.generation = theirs.generation
-    if not mine.deletion_timestamp:
+    if theirs.deletion_timestamp:
         mine.deletion_timestamp = theirs.deletion_timestamp
     if mine.deletion_grace_period_seconds is None:
         mine.deletion_grace_period_seconds = theirs.deletion_grace_period_seconds
 
 
-def _is_finished(obj: KubeObject) -> bool:
-    """Marked for deletion, past its grace, and nobody holds it any more."""
-    meta = obj.metadata
-    return bool(meta.deletion_timestamp) and not meta.deletion_grace_period_seconds and not meta.finalizers
+def _is_finished(new: KubeObject, old: KubeObject) -> bool:
+    """Marked for deletion before this write, past its grace, and nobody holds it any more."""
+    was = old.metadata
+    return (
+        bool(was.deletion_timestamp) and not was.deletion_grace_period_seconds and not new.metadata.finalizers
+    )
