@@ -7,6 +7,7 @@ which the name matters (claims named after the pod) are never remembered.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from nodeward.api.codec import encode
@@ -16,7 +17,9 @@ from nodeward.api.core_v1.pod import Pod
 REMEMBERED: Final = 512
 LONGEST: Final = 16 << 10
 #: The volume whose name the ServiceAccount plugin makes up for each pod.
-TOKEN_VOLUME: Final = "kube-api-access-"
+TOKEN_VOLUME: Final = re.compile(r"kube-api-access-[a-z0-9]{5}")
+#: What stands for that name in a key: no JSON has this byte in it.
+_MADE_UP: Final = b"\xff"
 
 
 class PodMemory:
@@ -41,11 +44,9 @@ class PodMemory:
         text = encode((spec, pod.metadata.labels, pod.metadata.annotations))
         if len(text) > LONGEST:
             return None
-        for volume in spec.volumes:
-            if volume.name.startswith(TOKEN_VOLUME):
-                # Made up, and always as well formed as the next one.
-                text = text.replace(volume.name.encode(), TOKEN_VOLUME.encode())
-        return text
+        made_up = [each.name for each in spec.volumes if TOKEN_VOLUME.fullmatch(each.name)]
+        # One name of this form is as good as another; two can be the same, which is a fault.
+        return text.replace(made_up[0].encode(), _MADE_UP) if len(made_up) == 1 else text
 
     def knows(self, pod: Pod) -> bool:
         key = self.key(pod)
