@@ -9,10 +9,12 @@ from __future__ import annotations
 import ipaddress
 from typing import ClassVar
 
-from nodeward.api.core_v1.service import Service, ServiceStatus
+import msgspec
+
+from nodeward.api.core_v1.service import LoadBalancerStatus, Service, ServiceStatus
 from nodeward.api.errors import internal_error, invalid
 from nodeward.api.scheme import Kind
-from nodeward.api.validation.service import needs_health_check
+from nodeward.api.validation.service import is_externally_accessible, needs_health_check
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.resources.strategy import Strategy
 from nodeward.base.fielderror import invalid as invalid_field
@@ -49,14 +51,19 @@ class Services(Strategy):
             new.spec.ip_families = new.spec.ip_families or old.spec.ip_families
             new.spec.ip_family_policy = new.spec.ip_family_policy or old.spec.ip_family_policy
         self._keep_ports(new, old)
+        _drop_what_the_type_lost(new, old)
         self._allocate(new, old, env)
 
     def _keep_ports(self, new: Service, old: Service) -> None:
-        if not _wants_ports(new) or not _wants_ports(old):
+        """A port that does not say its node port keeps the one its name has, unless another port took it."""
+        if not _may_have_ports(new) or not _may_have_ports(old):
             return
-        held = {(port.protocol, port.port): port.node_port for port in old.spec.ports}
+        held = {port.name: port.node_port for port in old.spec.ports}
+        taken = _node_ports(new) & _node_ports(old)
         for port in new.spec.ports:
-            port.node_port = port.node_port or held.get((port.protocol, port.port), 0)
+            known = held.get(port.name, 0)
+            if not port.node_port and known not in taken:
+                port.node_port = known
 
     def _allocate(self, obj: Service, old: Service | None, env: Environment) -> None:
         spec = obj.spec
@@ -148,6 +155,42 @@ def _ports_in_use(services: list[Service]) -> dict[int, str]:
     used = {port.node_port: item.metadata.uid for item in services for port in item.spec.ports}
     checks = {item.spec.health_check_node_port: item.metadata.uid for item in services}
     return {port: uid for port, uid in {**used, **checks}.items() if port}
+
+
+def _drop_what_the_type_lost(new: Service, old: Service) -> None:
+    """A change of type takes along what only the old type has, unless the caller changed that as well."""
+    mine, theirs = new.spec, old.spec
+    if theirs.type != "ExternalName" and mine.type == "ExternalName":
+        if (mine.cluster_ip, mine.cluster_ips) == (theirs.cluster_ip, theirs.cluster_ips):
+            mine.cluster_ip, mine.cluster_ips = "", []
+        if mine.ip_families == theirs.ip_families:
+            mine.ip_families = []
+        if mine.ip_family_policy == theirs.ip_family_policy:
+            mine.ip_family_policy = None
+    if _may_have_ports(old) and not _may_have_ports(new) and _node_ports(new) <= _node_ports(old):
+        for port in mine.ports:
+            port.node_port = 0
+    keeps_check = mine.health_check_node_port != theirs.health_check_node_port
+    if needs_health_check(theirs) and not needs_health_check(mine) and not keeps_check:
+        mine.health_check_node_port = 0
+    if theirs.type == "LoadBalancer" and mine.type != "LoadBalancer":
+        if mine.allocate_load_balancer_node_ports == theirs.allocate_load_balancer_node_ports:
+            mine.allocate_load_balancer_node_ports = None
+        if mine.load_balancer_class == theirs.load_balancer_class:
+            mine.load_balancer_class = None
+    keeps_policy = mine.external_traffic_policy != theirs.external_traffic_policy
+    if is_externally_accessible(theirs) and not is_externally_accessible(mine) and not keeps_policy:
+        mine.external_traffic_policy = ""
+    if mine.type != "LoadBalancer" and new.status.load_balancer != LoadBalancerStatus():
+        new.status = msgspec.structs.replace(new.status, load_balancer=LoadBalancerStatus())
+
+
+def _may_have_ports(service: Service) -> bool:
+    return service.spec.type in ("NodePort", "LoadBalancer")
+
+
+def _node_ports(service: Service) -> set[int]:
+    return {port.node_port for port in service.spec.ports if port.node_port}
 
 
 def _wants_ports(service: Service) -> bool:

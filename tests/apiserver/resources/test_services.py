@@ -77,3 +77,45 @@ def test_an_update_that_is_refused_leaves_its_port_free() -> None:
         assert (await caller.send("POST", SERVICES, service("two", nodePort=30123))).status == 201
 
     play(scenario)
+
+
+TYPES: dict[str, dict[str, Any]] = {
+    "ClusterIP": {"externalName": None},
+    "NodePort": {"externalName": None},
+    "LoadBalancer": {"externalName": None, "externalTrafficPolicy": "Local", "loadBalancerClass": "a.b/c"},
+    "ExternalName": {"externalName": "a.b"},
+}
+
+
+@pytest.mark.parametrize("first", TYPES)
+@pytest.mark.parametrize("then", TYPES)
+def test_a_service_changes_its_type_by_saying_so(first: str, then: str) -> None:
+    async def scenario(caller: Caller) -> None:
+        body = {"metadata": {"name": "s"}, "spec": {"type": first, "ports": [{"port": 80}], **TYPES[first]}}
+        status, answer = await caller.json("POST", SERVICES, body)
+        assert status == 201, answer
+        patch = {"spec": {"type": then, **TYPES[then]}}
+        status, answer = await caller.json(
+            "PATCH", f"{SERVICES}/s", patch, content_type="application/merge-patch+json"
+        )
+        assert status == 200, answer
+        spec = answer["spec"]
+        assert ("clusterIP" in spec, "clusterIPs" in spec, "ipFamilies" in spec) == (
+            then != "ExternalName",
+        ) * 3
+        assert ("nodePort" in spec["ports"][0]) == (then in ("NodePort", "LoadBalancer"))
+        for field in ("healthCheckNodePort", "allocateLoadBalancerNodePorts", "loadBalancerClass"):
+            assert (field in spec) == (then == "LoadBalancer")
+
+    play(scenario)
+
+
+def test_a_port_that_is_sent_without_its_node_port_keeps_it_by_name() -> None:
+    async def scenario(caller: Caller) -> None:
+        await caller.send("POST", SERVICES, service("s", nodePort=30111))
+        sent = service("s")
+        sent["spec"]["ports"] = [{"port": 8080}]
+        status, answer = await caller.json("PUT", f"{SERVICES}/s", sent)
+        assert (status, answer["spec"]["ports"][0]["nodePort"]) == (200, 30111)
+
+    play(scenario)
