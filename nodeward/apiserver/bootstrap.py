@@ -11,6 +11,8 @@ import ipaddress
 import logging
 from collections.abc import Iterable
 
+import msgspec
+
 from nodeward.api.core_v1.cluster import Namespace
 from nodeward.api.core_v1.service import Service, ServicePort, ServiceSpec
 from nodeward.api.errors import ApiError
@@ -58,9 +60,10 @@ async def _service(env: Environment, client: Client, port: int) -> None:
     if found is None:
         await _create(client, wanted)
     elif [_way(each) for each in found.spec.ports] != [_way(each) for each in wanted.spec.ports]:
-        found.spec.ports = wanted.spec.ports
+        # What is peeked at is shared: a change goes into a copy.
+        spec = msgspec.structs.replace(found.spec, ports=wanted.spec.ports)
         try:
-            await client.update(found)
+            await client.update(msgspec.structs.replace(found, spec=spec))
         except ApiError as error:
             if error.reason not in ("Conflict", "NotFound"):  # somebody was faster; there is a next time
                 raise

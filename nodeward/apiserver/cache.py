@@ -108,8 +108,7 @@ class ResourceCache:
         elif previous is not None:
             del self.objects[key]
             self._is_sorted, self._has_gaps = False, True
-            item = Item(revision, _restamp(previous, revision))
-            change = Change(revision, "DELETED", key, item, previous)
+            change = Change(revision, "DELETED", key, restamp(previous, revision), previous)
         else:
             return None
         self._remember(change)
@@ -165,10 +164,10 @@ class ResourceCache:
         return stop
 
 
-def _restamp(item: Item, revision: int) -> bytes:
-    """The item's bytes with another resourceVersion, which stands first in the metadata."""
+def restamp(item: Item, revision: int) -> Item:
+    """The item with another resourceVersion, which stands first in the metadata."""
     stamp = b'{"metadata":{"resourceVersion":"%d"' % item.revision
-    return b'{"metadata":{"resourceVersion":"%d"%b' % (revision, item.data[len(stamp) :])
+    return Item(revision, b'{"metadata":{"resourceVersion":"%d"%b' % (revision, item.data[len(stamp) :]))
 
 
 def frame(kind: Kind, type_: str, data: bytes) -> bytes:

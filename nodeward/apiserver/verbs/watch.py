@@ -15,7 +15,7 @@ from nodeward.api.printing import Include, parse_include, partial_metadata, tabl
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.answer import Answer, Sink
 from nodeward.apiserver.api import Api
-from nodeward.apiserver.cache import Batch, Change, frame
+from nodeward.apiserver.cache import Batch, Change, frame, restamp
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import Accepted, Form, accepted
 from nodeward.apiserver.presenting import read, view
@@ -180,8 +180,9 @@ class WatchStream:
             now = selection.takes(change.item)
             if now:
                 yield self._render("MODIFIED" if before else "ADDED", change.item)
-            elif before:
-                yield self._render("DELETED", change.item)
+            elif before and change.previous is not None:
+                # Gone from this watcher's sight: as it was when last seen, of the revision that took it away.
+                yield self._render("DELETED", restamp(change.previous, change.revision))
 
     # -- how it looks
 
