@@ -186,7 +186,7 @@ def connect(path: Path, *, mode: str, patience: float = _BUSY_SECONDS) -> sqlite
         # FULL: a commit is on the disk when it returns. Checkpoints are made by a thread of their own.
         connection.executescript(
             "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;"
-            "PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY;"
+            "PRAGMA cache_size = -1024; PRAGMA temp_store = MEMORY;"
         )
     except sqlite3.Error as error:
         if connection is not None:
