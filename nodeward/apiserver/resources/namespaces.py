@@ -15,6 +15,7 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 
 class Namespaces(Strategy):
     answers_deleted: ClassVar[bool] = True
+    names_preconditions_shortly: ClassVar[bool] = True
     selectable: ClassVar[tuple[str, ...]] = ("status.phase",)
 
     def prepare_create(self, obj: Namespace, env: Environment) -> None:

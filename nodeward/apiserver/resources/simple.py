@@ -28,7 +28,7 @@ _EVENT_FIELDS = (
 
 SIMPLE: dict[tuple[str, str], type[Strategy]] = {
     ("", "endpoints"): _facts("Endpoints", creates_on_update=True),
-    ("", "events"): _facts("Events", creates_on_update=True, selectable=_EVENT_FIELDS),
+    ("", "events"): _facts("Events", creates_on_update=True, has_dependents=False, selectable=_EVENT_FIELDS),
     ("events.k8s.io", "events"): _facts("EventsView", creates_on_update=True, selectable=_EVENT_FIELDS),
     ("", "limitranges"): _facts("LimitRanges", creates_on_update=True),
     ("", "persistentvolumes"): _facts("PersistentVolumes", answers_deleted=True),

@@ -38,6 +38,12 @@ class Strategy:
     selectable: ClassVar[tuple[str, ...]] = ()
     #: the status a client creates an object with is kept
     keeps_created_status: ClassVar[bool] = False
+    #: other objects may be its dependents; propagation policies mean something
+    has_dependents: ClassVar[bool] = True
+    #: what a client is told that deletes without saying what becomes of the dependents
+    warns_of_orphans: ClassVar[str] = ""
+    #: a delete that was meant for another object is refused in fewer words
+    names_preconditions_shortly: ClassVar[bool] = False
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind

@@ -70,6 +70,10 @@ _PREFIX = "batch.kubernetes.io/"
 
 class Jobs(Templated):
     selectable: ClassVar[tuple[str, ...]] = ("status.successful",)
+    warns_of_orphans: ClassVar[str] = (
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove "
+        "them or set propagationPolicy=Orphan to suppress this warning"
+    )
 
     def prepare_create(self, obj: Job, env: Environment) -> None:
         super().prepare_create(obj, env)

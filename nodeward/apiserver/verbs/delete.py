@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from nodeward.api.codec import decoder, encode, read
-from nodeward.api.errors import bad_request, conflict, invalid, not_found, timeout
+from nodeward.api.errors import ApiError, bad_request, conflict, invalid, not_found, timeout
 from nodeward.api.meta import DeleteOptions, StatusDetails
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.admission.plugin import Write
@@ -32,6 +32,8 @@ from nodeward.base.timestamp import parse_rfc3339, rfc3339
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _SECOND = 10**9
+#: The last second that can be written down; no grace ends later, however long it is.
+_LAST = parse_rfc3339("9999-12-31T23:59:59Z")
 
 
 async def delete(api: Api, call: Call, kind: Kind) -> Answer:
@@ -39,6 +41,7 @@ async def delete(api: Api, call: Call, kind: Kind) -> Answer:
     wanted = accepted(call.request.headers.get("accept", ""))
     options = read_options(call)
     stored = api.stored_kind(kind)
+    _warn(api, call, stored, options)
     item, obj, is_gone = await delete_one(api, call, stored, call.namespace, call.name, options)
     strategy = api.strategy(stored)
     if is_gone and not strategy.answers_deleted:
@@ -52,6 +55,7 @@ async def delete_collection(api: Api, call: Call, kind: Kind) -> Answer:
     wanted = accepted(call.request.headers.get("accept", ""))
     options = read_options(call)
     selection = selection_of(api, call, kind)
+    _warn(api, call, api.stored_kind(kind), options)
     await api.env.hub.fresh()
     cache = api.env.hub.cache(kind)
     prefix = f"{call.namespace}/" if kind.is_namespaced and call.namespace else ""
@@ -64,9 +68,21 @@ async def delete_collection(api: Api, call: Call, kind: Kind) -> Answer:
         if key not in cache.objects:
             continue
         own = msgspec.structs.replace(options)
-        item, _, _ = await delete_one(api, call, api.stored_kind(kind), namespace, name, own)
+        try:
+            item, _, _ = await delete_one(api, call, api.stored_kind(kind), namespace, name, own)
+        except ApiError as error:
+            if error.reason != "NotFound":
+                raise
+            continue
         deleted.append(item)
     return present_list(api, call, kind, deleted, ListHead(api.env.hub.revision), wanted)
+
+
+def _warn(api: Api, call: Call, kind: Kind, options: DeleteOptions) -> None:
+    """Some kinds leave their dependents behind where nobody would expect it."""
+    text = api.strategy(kind).warns_of_orphans
+    if text and options.propagation_policy is None and options.orphan_dependents is None:
+        call.warn(text)
 
 
 def read_options(call: Call) -> DeleteOptions:
@@ -88,7 +104,7 @@ def read_options(call: Call) -> DeleteOptions:
         options.dry_run = list(call.query.all("dryRun"))
     faults = _faults(options)
     if faults:
-        raise invalid("", "DeleteOptions", "", faults)
+        raise invalid("meta.k8s.io", "DeleteOptions", "", faults)
     return options
 
 
@@ -119,7 +135,7 @@ async def delete_one(
         if item is None:
             raise not_found(kind.group, kind.resource, name)
         obj = decoder(strategy.type).decode(item.data)
-        _check_preconditions(kind, obj, options)
+        _check_preconditions(strategy, obj, options)
         write = Write("DELETE", kind, namespace, name, "", call.user, None, obj, is_dry_run=is_dry_run)
         api.chain.validate(write)
         before = encode(obj)
@@ -145,20 +161,26 @@ def _bare(obj: Any) -> bytes:
     return encode(obj)
 
 
-def _check_preconditions(kind: Kind, obj: Any, options: DeleteOptions) -> None:
+def _check_preconditions(strategy: Strategy, obj: Any, options: DeleteOptions) -> None:
     wanted = options.preconditions
     if wanted is None:
         return
-    meta = obj.metadata
-    if wanted.uid is not None and wanted.uid != meta.uid:
-        why = f"Precondition failed: UID in precondition: {wanted.uid}, UID in object meta: {meta.uid}"
-        raise conflict(kind.group, kind.resource, meta.name, why)
-    if wanted.resource_version is not None and wanted.resource_version != meta.resource_version:
+    meta, kind = obj.metadata, strategy.kind
+    pairs = (
+        ("UID", wanted.uid, meta.uid, "deleted and then recreated"),
+        ("ResourceVersion", wanted.resource_version, meta.resource_version, "modified"),
+    )
+    for name, asked, found, what in pairs:
+        if asked is None or asked == found:
+            continue
+        if strategy.names_preconditions_shortly:
+            why = f"Precondition failed: {name} in precondition: {asked}, {name} in object meta: {found}"
+            raise conflict(kind.group, kind.resource, meta.name, why)
         why = (
-            f"Precondition failed: ResourceVersion in precondition: {wanted.resource_version}, "
-            f"ResourceVersion in object meta: {meta.resource_version}"
+            f"the {name} in the precondition ({asked}) does not match the {name} in record ({found}). "
+            f"The object might have been {what}"
         )
-        raise conflict(kind.group, kind.resource, meta.name, why)
+        raise conflict(kind.group, kind.name, meta.name, why)
 
 
 def _mark(api: Api, strategy: Strategy, obj: Any, options: DeleteOptions) -> bool:
@@ -199,13 +221,13 @@ def _grace(strategy: Strategy, obj: Any, requested: int | None, now_ns: int) -> 
         deadline = parse_rfc3339(meta.deletion_timestamp) + (requested - current) * _SECOND
         if deadline < now_ns:
             deadline, requested = now_ns, 1 if requested else 0
-        meta.deletion_timestamp = rfc3339(deadline)
+        meta.deletion_timestamp = rfc3339(min(deadline, _LAST))
         meta.deletion_grace_period_seconds = requested
         return requested
     grace = strategy.grace_seconds(obj, requested)
     if grace:
         _next_generation(meta)
-        meta.deletion_timestamp = rfc3339(now_ns + grace * _SECOND)
+        meta.deletion_timestamp = rfc3339(min(now_ns + grace * _SECOND, _LAST))
         meta.deletion_grace_period_seconds = grace
     return grace
 
@@ -219,6 +241,8 @@ def _finalizers(strategy: Strategy, obj: Any, options: DeleteOptions) -> list[st
     """The finalizers after the propagation policy has had its say."""
     current: list[str] = obj.metadata.finalizers
     others = [name for name in current if name not in (ORPHAN, FOREGROUND)]
+    if not strategy.has_dependents:
+        return others
     match options.propagation_policy, options.orphan_dependents:
         case "Orphan", _:
             return [*others, ORPHAN]
