@@ -13,17 +13,21 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
-from nodeward.apiserver.answer import Answer, Streaming
+from nodeward.apiserver.answer import JSON, Answer, Streaming
 
 #: The most that is handed to the transport at once.
 _PIECE: Final = 256 << 10
 _REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
 #: Header values are made from what clients sent; a line break in one would begin another header.
 _LINE_BREAKS: Final = str.maketrans({"\r": " ", "\n": " ", "\0": " "})
+#: How most answers begin.
+_USUAL: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nCache-Control: no-cache, private\r\n"
 
 
 def head(answer: Answer, extra: tuple[str, ...], *, keep_alive: bool) -> bytes:
     """The status line and the headers of an answer."""
+    if keep_alive and answer.status == 200 and not answer.headers and answer.content_type == JSON:
+        return _USUAL + "\r\n".join((*extra, "", "")).encode("latin-1")
     lines = [
         f"HTTP/1.1 {answer.status} {_REASONS.get(answer.status, 'Unknown')}",
         f"Content-Type: {answer.content_type}",
@@ -66,10 +70,16 @@ class Outgoing:
         self._flush()
 
     def push_all(self, parts: list[bytes]) -> None:
-        """Many small parts, in few writes."""
+        """Small parts together, in few writes; a large part as it is, without copying it."""
         gathered: list[bytes] = []
         size = 0
         for part in parts:
+            if len(part) >= _PIECE:
+                self.push(b"".join(gathered))
+                self.push(part)
+                gathered.clear()
+                size = 0
+                continue
             gathered.append(part)
             size += len(part)
             if size >= _PIECE:
