@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
+from nodeward.api.apply.managers import equal_but_for_times
 from nodeward.api.autoscaling_v1 import Scale, ScaleSpec, ScaleStatus
-from nodeward.api.codec import decoder, encode, parse_tree, to_stored, with_revision
+from nodeward.api.codec import (
+    decoder,
+    encode,
+    from_tree,
+    parse_tree,
+    stand_alone,
+    to_stored,
+    with_revision,
+)
 from nodeward.api.core_v1.pod import ReplicationController
 from nodeward.api.errors import MODIFIED, conflict, invalid, not_found
 from nodeward.api.meta import KubeObject, ObjectMeta
@@ -18,7 +28,14 @@ from nodeward.apiserver.presenting import present_one
 from nodeward.apiserver.reading_body import check_options, read_object
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.strategy import STATUS_PATHS
-from nodeward.apiserver.verbs.patch import apply_patch, object_from, patch_type
+from nodeward.apiserver.verbs.patch import (
+    APPLY_PATCH,
+    apply_patch,
+    object_from,
+    parse_patch,
+    patch_type,
+    read_applied,
+)
 from nodeward.apiserver.writing import Mode
 from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import ROOT
@@ -43,27 +60,66 @@ async def change_scale(api: Api, call: Call, kind: Kind) -> Answer:
     is_patch = call.verb == "patch"
     check_options(call, "PatchOptions" if is_patch else "UpdateOptions")
     strategy = api.strategy(kind)
+    media = patch_type(call) if is_patch else ""
+    if media == APPLY_PATCH:
+        make = _applying(api, call, kind)
+    else:
+        sent = parse_patch(call.request.body) if is_patch else None
 
-    def make(item: Item, old: Any) -> Any:
-        current = scale_of(old)
-        if is_patch:
-            tree = apply_patch(
-                parse_tree(encode(current)), parse_tree(call.request.body), patch_type(call), _SCALE_KIND
-            )
-            scale = cast(Scale, object_from(call, _SCALE_KIND, tree))
-            if scale.metadata.resource_version == current.metadata.resource_version:
-                scale.metadata.resource_version = ""
-        else:
-            scale = cast(Scale, read_object(call, _SCALE_KIND, Scale))
-        _check(call, kind, scale, old)
-        new = decoder(strategy.type).decode(item.data)
-        new.metadata.resource_version = scale.metadata.resource_version
-        cast(Any, new).spec.replicas = scale.spec.replicas
-        return new
+        def make(item: Item, old: Any) -> Any:
+            current = scale_of(old)
+            if is_patch:
+                tree = apply_patch(parse_tree(encode(current)), sent, media, _SCALE_KIND)
+                scale = cast(Scale, object_from(call, _SCALE_KIND, tree))
+                if scale.metadata.resource_version == current.metadata.resource_version:
+                    scale.metadata.resource_version = ""
+            else:
+                scale = cast(Scale, read_object(call, _SCALE_KIND, Scale))
+            _check(call, kind, scale, old)
+            new = decoder(strategy.type).decode(item.data)
+            new.metadata.resource_version = scale.metadata.resource_version
+            cast(Any, new).spec.replicas = scale.spec.replicas
+            return new
 
     mode = Mode("scale", strategy.prepare_update, strategy.validate_update, STATUS_PATHS)
     written = await api.writer.update(call, strategy, mode, make)
     return _answer(api, call, decoder(strategy.type).decode(written.item.data), wanted)
+
+
+def _applying(api: Api, call: Call, kind: Kind) -> Callable[[Item, Any], Any]:
+    """Server-side apply: what is applied to the scale is applied to the one field of the workload it stands for."""
+    sent = read_applied(call, _SCALE_KIND)
+    scale = cast(Scale, object_from(call, _SCALE_KIND, sent))
+    spec = {"replicas": scale.spec.replicas} if "replicas" in (sent.get("spec") or {}) else {}
+    applied = {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "metadata": {"name": call.name, "namespace": call.namespace},
+        "spec": spec,
+    }
+    call.applied = applied
+
+    def make(item: Item, old: Any) -> Any:
+        _check(call, kind, scale, old)
+        merged, entries = api.ownership.applied(
+            call,
+            kind,
+            parse_tree(stand_alone(kind, item.data)),
+            applied,
+            old.metadata.managed_fields,
+            subresource="scale",
+            force=call.query.flag("force"),
+            reset=STATUS_PATHS,
+        )
+        new = from_tree(merged, api.strategy(kind).type)
+        is_same = equal_but_for_times(entries, old.metadata.managed_fields)
+        if is_same and cast(Any, new).spec.replicas == old.spec.replicas:
+            entries = old.metadata.managed_fields  # nothing changed, so nothing is written
+        new.metadata.managed_fields = entries
+        new.metadata.resource_version = scale.metadata.resource_version
+        return new
+
+    return make
 
 
 def _check(call: Call, kind: Kind, scale: Scale, old: Any) -> None:

@@ -69,7 +69,7 @@ async def patch(api: Api, call: Call, kind: Kind, mode: Mode) -> Answer:
 
 
 async def _change(api: Api, call: Call, kind: Kind, mode: Mode, media: str) -> Any:
-    sent = _parse(call.request.body)
+    sent = parse_patch(call.request.body)
     stored = api.stored_kind(kind)
     strategy = api.strategy(stored)
 
@@ -98,7 +98,8 @@ def apply_patch(tree: Any, sent: Any, media: str, kind: Kind) -> Any:
     return apply_strategic_merge_patch(tree, sent, schema_of(kind.type))
 
 
-def _parse(body: bytes) -> Any:
+def parse_patch(body: bytes) -> Any:
+    """The body of a patch as a tree; raises 400."""
     try:
         return parse_tree(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -125,16 +126,20 @@ def object_from(call: Call, kind: Kind, tree: Any, type_: Any = None) -> KubeObj
     return cast(KubeObject, obj)
 
 
-async def _apply(api: Api, call: Call, kind: Kind, mode: Mode) -> Any:
-    manager = call.query.get("fieldManager")
-    if not manager:
+def read_applied(call: Call, kind: Kind) -> dict[str, Any]:
+    """The configuration a client applies to an object of `kind`."""
+    if not call.query.get("fieldManager"):
         fault = required(FieldPath("fieldManager"), "is required for apply patch")
         raise invalid("meta.k8s.io", "PatchOptions", "", [fault])
-    body = yaml_to_json(call.request.body)
-    sent = _parse(body)
+    sent = parse_patch(yaml_to_json(call.request.body))
     if not isinstance(sent, dict):
         raise bad_request("error decoding YAML: an object was expected")
     _check_applied(call, kind, sent)
+    return sent
+
+
+async def _apply(api: Api, call: Call, kind: Kind, mode: Mode) -> Any:
+    sent = read_applied(call, kind)
     strategy = api.strategy(api.stored_kind(kind))
     force = call.query.flag("force")
     applied = without_nulls(sent, schema_of(kind.type))
