@@ -87,9 +87,7 @@ class ResourceCache:
 
     def load(self, key: str, value: bytes, revision: int) -> None:
         """An object that was there when the hub started."""
-        if self._reader is not None:
-            value = self._reader(value)
-        self.objects[key] = self._sharer.item(revision, with_revision(value, revision))
+        self.objects[key] = self._sharer.item(revision, self.opened(value, revision))
         self._sorted.append(key)
         self._is_sorted = False
 
@@ -97,9 +95,7 @@ class ResourceCache:
         """One committed write; gives the change to publish (None: a delete of what was never there)."""
         previous = self.objects.get(key)
         if value is not None:
-            if self._reader is not None:
-                value = self._reader(value)
-            item = self._sharer.item(revision, with_revision(value, revision))
+            item = self._sharer.item(revision, self.opened(value, revision))
             self.objects[key] = item
             if previous is None:
                 self._sorted.append(key)
@@ -131,6 +127,12 @@ class ResourceCache:
             self._history_bytes -= oldest.previous.size if oldest.previous else 0
 
     # -- what verbs call
+
+    def opened(self, value: bytes, revision: int) -> bytes:
+        """What the store has under a key, as lists send it."""
+        if self._reader is not None:
+            value = self._reader(value)
+        return with_revision(value, revision)
 
     def keys(self, prefix: str = "", after: str = "") -> list[str]:
         """The keys that begin with `prefix`, in order; with `after`, only those from there on."""

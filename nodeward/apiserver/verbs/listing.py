@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from nodeward.api.codec import with_revision
-from nodeward.api.errors import bad_request, expired, invalid
+from nodeward.api.errors import ApiError, bad_request, expired, invalid, unavailable
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
@@ -20,12 +19,16 @@ from nodeward.apiserver.request import Call
 from nodeward.apiserver.selection import Selection, selection_of
 from nodeward.base.fielderror import FieldError, forbidden, not_supported
 from nodeward.base.fieldpath import FieldPath
-from nodeward.store.interface import Compacted, FutureRevision
+from nodeward.store.interface import Compacted, FutureRevision, StoreUnavailable
 
 _EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
-    "the continue parameter."
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
 )
+#: The revision in a token for the rest of a list, whatever it is by then.
+_WHATEVER = -1
 
 
 class _Continue(msgspec.Struct):
@@ -97,9 +100,9 @@ async def _settle_revision(api: Api, call: Call, revision: int | None, token: st
     if revision is None:
         await hub.fresh()
         return None
-    is_exact = call.query.get("resourceVersionMatch") == "Exact" or (
-        bool(call.query.get("limit")) and revision > 0 and not call.query.get("resourceVersionMatch")
-    )
+    match = call.query.get("resourceVersionMatch")
+    is_page = (call.query.number("limit") or 0) > 0
+    is_exact = match == "Exact" or (is_page and revision > 0 and not match)
     await hub.at_least(revision)
     return revision if is_exact else None
 
@@ -117,25 +120,26 @@ async def _page(
     if revision == hub.revision and not token:
         return _first_page(api, call, kind, selection, limit)
     found: list[Item] = []
+    open_ = hub.cache(kind).opened
     start_key = f"{prefix}{start}" if start else ""
     while True:
         wanted = limit - len(found) if limit else 0
         try:
             page = await hub.store.range(prefix, start=start_key, limit=wanted, revision=revision)
         except Compacted:
-            raise expired(
-                _EXPIRED if token else "The resourceVersion for the provided list is too old."
-            ) from None
+            raise _too_old(start) from None
         except FutureRevision as error:
             raise bad_request(str(error)) from None
-        read = [Item(kv.mod_revision, with_revision(kv.value, kv.mod_revision)) for kv in page.items]
+        except StoreUnavailable as error:
+            raise unavailable(str(error), 1) from error
+        read = [Item(kv.mod_revision, open_(kv.value, kv.mod_revision)) for kv in page.items]
         found.extend(_matching(read, selection))
         if not page.remaining:
             return found, ListHead(revision)
         last = page.items[-1].key[len(prefix) :]
         if len(found) >= limit > 0:
             remaining = page.remaining if selection.is_everything else None
-            return found, ListHead(revision, _token(revision, last), remaining)
+            return found, ListHead(revision, _token(revision, last + "\0"), remaining)
         start_key = f"{prefix}{last}\0"
 
 
@@ -155,12 +159,21 @@ def _first_page(
         found.append(item)
         if len(found) == limit and position + 1 < len(keys):
             remaining = len(keys) - position - 1 if selection.is_everything else None
-            return found, ListHead(hub.revision, _token(hub.revision, key[len(prefix) :]), remaining)
+            return found, ListHead(hub.revision, _token(hub.revision, key[len(prefix) :] + "\0"), remaining)
     return found, ListHead(hub.revision)
 
 
-def _token(revision: int, last: str) -> str:
-    raw = msgspec.json.encode(_Continue("meta.k8s.io/v1", revision, last + "\0"))
+def _too_old(start: str) -> ApiError:
+    """A revision that is forgotten; who was in the middle of a list may go on with the newest state."""
+    if not start:
+        return expired("The resourceVersion for the provided list is too old.")
+    error = expired(_EXPIRED)
+    error.status.metadata.continue_ = _token(_WHATEVER, start)
+    return error
+
+
+def _token(revision: int, start: str) -> str:
+    raw = msgspec.json.encode(_Continue("meta.k8s.io/v1", revision, start))
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
