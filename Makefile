@@ -72,6 +72,7 @@ $(RUNTIME): requirements.lock pyproject.toml
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q nodeward
 	@touch $@
 
 $(DEV): requirements-dev.lock $(RUNTIME)

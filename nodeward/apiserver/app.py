@@ -6,6 +6,7 @@ foresaw is caught one level up, at the edge.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Final
 
@@ -36,6 +37,8 @@ from nodeward.apiserver.verbs.update import update
 from nodeward.apiserver.verbs.watch import watch
 from nodeward.base.fielderror import quote
 from nodeward.machinery.transport import Request
+
+LOG: Final = logging.getLogger(__name__)
 
 _READING: Final = frozenset({"get", "list", "watch", "head", "options"})
 #: Characters of all warnings together; beyond that, characters of each.
@@ -84,6 +87,11 @@ class App:
             answer.headers = {**answer.headers, "Warning": warning_header(call.warnings)}
         seconds = (self._clock.monotonic_ns() - started) / 1e9
         self._metrics.answered(call, answer.status, seconds, answer.size)
+        level = logging.DEBUG if answer.status < 400 and call.verb in _READING else logging.INFO
+        if LOG.isEnabledFor(level):
+            # Neither query nor headers nor body: somebody's secrets may be in them.
+            path, name = request.path, call.user.name
+            LOG.log(level, "%s %s by %s: %d in %.1f ms", call.verb, path, name, answer.status, seconds * 1e3)
         return answer
 
     async def _serve(self, call: Call, peer: Peer) -> Answer:

@@ -47,6 +47,8 @@ SERVER_NAMES: Final = (
     "127.0.0.1",
     "::1",
 )
+#: what a kubeconfig calls the cluster
+CLUSTER: Final = "nodeward"
 ADMIN: Final = ("kubernetes-admin", ("system:masters",))
 
 
@@ -107,7 +109,7 @@ class Pki:
         pem = _read(path)
         if pem is None:
             pem = key_pem(new_key())
-            _write(path, pem)
+            write_private(path, pem)
         load_key(pem, path)
         return pem
 
@@ -125,8 +127,8 @@ class Pki:
             made = new_key()
             signed = sign(Wanted("kubernetes", is_authority=True), made, made, None, self._now)
             certificate, key = certificate_pem(signed), key_pem(made)
-            _write(key_path, key)
-            _write(certificate_path, certificate)
+            write_private(key_path, key)
+            write_private(certificate_path, certificate)
         authority = _Authority(
             KeyPair(certificate, key, certificate_path, key_path),
             load_certificate(certificate, certificate_path),
@@ -151,8 +153,8 @@ class Pki:
                 return KeyPair(certificate, key, certificate_path, key_path)
         made = self._made(wanted)
         # The key first: if we stop between the two, they do not match and are made again.
-        _write(key_path, made.key)
-        _write(certificate_path, made.certificate)
+        write_private(key_path, made.key)
+        write_private(certificate_path, made.certificate)
         return KeyPair(made.certificate, made.key, certificate_path, key_path)
 
     def _made(self, wanted: Wanted) -> KeyPair:
@@ -177,7 +179,7 @@ def _read(path: Path) -> bytes | None:
         raise WorldError(f"cannot read {path}: {error}") from error
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_private(path: Path, data: bytes) -> None:
     """Whole or not at all, readable by the owner only, and on the disk when this returns."""
     part = ""
     try:
@@ -198,7 +200,7 @@ def kubeconfig(
     authority: bytes,
     pair: KeyPair,
     *,
-    cluster: str = "nodeward",
+    cluster: str = CLUSTER,
     user: str = "",
     namespace: str = "",
 ) -> str:

@@ -11,12 +11,9 @@ from nodeward.machinery.clock import Clock, RealChance
 _NAMESPACE = "kube-system"
 
 
-async def start_controllers(server: ApiServer, clock: Clock, root_ca: str) -> Runner:
-    """Controllers at work, and everything done that a fresh cluster needs of them before its first pod."""
-    runner = Runner(lambda name: client_of(server, name), clock, RealChance(), root_ca=root_ca)
-    await runner.start()
-    await runner.settled()
-    return runner
+def controllers_of(server: ApiServer, clock: Clock, root_ca: str) -> Runner:
+    """The controllers of a cluster, not at work yet."""
+    return Runner(lambda name: client_of(server, name), clock, RealChance(), root_ca=root_ca)
 
 
 def client_of(server: ApiServer, name: str) -> Client:

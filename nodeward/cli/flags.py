@@ -10,6 +10,9 @@ from typing import Final
 DEFAULT_DIR: Final = ".nodeward"
 DEFAULT_PORT: Final = 6443
 DEFAULT_VERSION: Final = "1.37"
+DEFAULT_SERVICES: Final = "10.96.0.0/16"
+#: the parts of `nodeward bench`
+BENCHMARKS: Final = ("api", "features", "rules")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +23,32 @@ class Command:
     summary: str
     module: str
     add_flags: Callable[[argparse.ArgumentParser], None]
-    description: str = ""
+    description: str
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; want a number from 0 (any free one) to 65535")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no count; want a whole number from 1 on")
+    return int(text)
+
+
+def _directory(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("want a directory, not nothing; the present one is .")
+    return text
 
 
 def _server_flags(parser: argparse.ArgumentParser) -> None:
     """What every way to run an API server takes."""
     parser.add_argument(
         "--dir",
+        type=_directory,
         default=DEFAULT_DIR,
         metavar="DIR",
         help=f"where state and certificates are kept (default {DEFAULT_DIR})",
@@ -47,7 +69,7 @@ def _server_flags(parser: argparse.ArgumentParser) -> None:
         "--feature-gates",
         default="",
         metavar="NAME=BOOL,...",
-        help="feature gates, as kube-apiserver takes them",
+        help="feature gates, as kube-apiserver takes them, for example AllBeta=true",
     )
     parser.add_argument(
         "--enable-admission-plugins", default="", metavar="NAME,...", help="admission plugins to switch on"
@@ -68,7 +90,10 @@ def _server_flags(parser: argparse.ArgumentParser) -> None:
         help="whether requests without credentials are requests of system:anonymous (default true)",
     )
     parser.add_argument(
-        "--service-cluster-ip-range", default="10.96.0.0/16", metavar="CIDR", help="addresses for services"
+        "--service-cluster-ip-range",
+        default=DEFAULT_SERVICES,
+        metavar="CIDR",
+        help=f"addresses for services (default {DEFAULT_SERVICES})",
     )
     parser.add_argument(
         "--kubeconfig",
@@ -76,20 +101,28 @@ def _server_flags(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="where to write the admin kubeconfig (default DIR/kubeconfig)",
     )
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="tell of the start, of writes and of refusals; -vv of every request",
+    )
 
 
 def _up(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port",
-        type=int,
+        type=_port,
         default=DEFAULT_PORT,
+        metavar="PORT",
         help=f"the port to listen on, 0 for any free one (default {DEFAULT_PORT})",
     )
     parser.add_argument(
         "--store",
         default="sqlite",
         metavar="STORE",
-        help="memory, sqlite (default: DIR/state.db), sqlite:PATH, or etcd://host:port[,host:port...]",
+        help="memory, sqlite (DIR/state.db, the default), sqlite:PATH, or etcd://host:port[,host:port...]",
     )
     _server_flags(parser)
 
@@ -97,10 +130,11 @@ def _up(parser: argparse.ArgumentParser) -> None:
 def _apiserver(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--secure-port",
-        type=int,
+        type=_port,
         default=DEFAULT_PORT,
         dest="port",
-        help=f"the port to listen on (default {DEFAULT_PORT})",
+        metavar="PORT",
+        help=f"the port to listen on, 0 for any free one (default {DEFAULT_PORT})",
     )
     parser.add_argument(
         "--etcd-servers",
@@ -116,7 +150,14 @@ def _apiserver(parser: argparse.ArgumentParser) -> None:
 
 def _features(parser: argparse.ArgumentParser) -> None:
     questions = parser.add_subparsers(dest="question", metavar="QUESTION", required=True)
-    discover = questions.add_parser("discover", help="what a node with this version and these gates declares")
+
+    def question(name: str, summary: str) -> argparse.ArgumentParser:
+        described = f"Tell {summary}."
+        parser = questions.add_parser(name, help=summary, description=described, allow_abbrev=False)
+        parser.set_defaults(parser=parser)
+        return parser
+
+    discover = question("discover", "what a node with this version and these gates declares")
     discover.add_argument(
         "--kubernetes-version",
         default=DEFAULT_VERSION,
@@ -133,7 +174,7 @@ def _features(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="a setting of the node a feature asks for, such as runtime.mountOptions=true; may be repeated",
     )
-    infer = questions.add_parser("infer", help="which features a pod needs to be placed, or to be changed")
+    infer = question("infer", "which features a pod needs to be placed, or to be changed")
     infer.add_argument(
         "pod", metavar="POD.yaml", help="a Pod, and the ResourceClaims it refers to; - is stdin"
     )
@@ -143,9 +184,7 @@ def _features(parser: argparse.ArgumentParser) -> None:
         metavar="OLD.yaml",
         help="the pod as it was: tell what the change to POD.yaml needs",
     )
-    match = questions.add_parser(
-        "match", help="whether nodes have what a pod needs; exit code 1 if one has not"
-    )
+    match = question("match", "whether nodes have what a pod needs; exit code 1 if one has not")
     match.add_argument(
         "pod", metavar="POD.yaml", help="a Pod, and the ResourceClaims it refers to; - is stdin"
     )
@@ -157,21 +196,27 @@ def _features(parser: argparse.ArgumentParser) -> None:
             metavar="VERSION",
             help=f"the version of the cluster, any from 1.34 on (default {DEFAULT_VERSION})",
         )
-    requirements = questions.add_parser("requirements", help="what a node must have to declare a feature")
+    requirements = question("requirements", "what a node must have to declare a feature")
     requirements.add_argument("name", nargs="?", default="", metavar="NAME", help="a feature (default: all)")
-    for question in (discover, infer, match, requirements):
-        question.add_argument(
+    for asking in (discover, infer, match, requirements):
+        asking.add_argument(
             "-o", "--output", choices=("text", "json"), default="text", help="how to print the answer"
         )
 
 
 def _bench(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="*", metavar="NAME", help="parts to run: api, features (default: all)")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"parts to run: {', '.join(BENCHMARKS)} (default: all)"
+    )
     parser.add_argument(
         "-o", "--output", choices=("text", "json"), default="text", help="how to print the figures"
     )
-    parser.add_argument("--nodes", type=int, default=5000, help="nodes in the cluster (default 5000)")
-    parser.add_argument("--pods", type=int, default=10000, help="pods in the cluster (default 10000)")
+    parser.add_argument(
+        "--nodes", type=_count, default=5000, metavar="N", help="nodes in the cluster (default 5000)"
+    )
+    parser.add_argument(
+        "--pods", type=_count, default=10000, metavar="N", help="pods in the cluster (default 10000)"
+    )
 
 
 def _completion(parser: argparse.ArgumentParser) -> None:
@@ -184,18 +229,41 @@ COMMANDS: Final = (
         "start a whole cluster in one process",
         "nodeward.cli.up",
         _up,
-        "Start a whole cluster in one process (for now: the API server). Certificates and a kubeconfig are made\n"
-        "on the first start and kept; state survives a restart. Ctrl-C stops it in good order.",
+        "Start a whole cluster in one process: for now the API server and the controllers\n"
+        "that every namespace needs. Certificates and a kubeconfig are made on the first\n"
+        "start and kept; state survives a restart. Ctrl-C stops it in good order.",
     ),
-    Command("apiserver", "run the API server alone", "nodeward.cli.up", _apiserver),
+    Command(
+        "apiserver",
+        "run the API server alone",
+        "nodeward.cli.up",
+        _apiserver,
+        "Run the API server alone, with the flags of kube-apiserver, on etcd or on a file of\n"
+        "its own. Ctrl-C stops it in good order.",
+    ),
     Command(
         "features",
         "what nodes declare and pods need (KEP-5328)",
         "nodeward.cli.features",
         _features,
-        "Ask about declared features, without a cluster: which ones a node would declare, which ones a pod needs,\n"
-        "whether a node has them, and what it takes to have one.",
+        "Ask about declared features, without a cluster: which ones a node would declare,\n"
+        "which ones a pod needs, whether a node has them, and what it takes to have one.",
     ),
-    Command("bench", "measure this machine and print the figures", "nodeward.cli.bench", _bench),
-    Command("completion", "print a shell completion script", "nodeward.cli.completion", _completion),
+    Command(
+        "bench",
+        "measure this machine and print the figures",
+        "nodeward.cli.bench",
+        _bench,
+        "Measure this machine and print the figures. Nothing passes or fails.",
+    ),
+    Command(
+        "completion",
+        "print a shell completion script",
+        "nodeward.cli.completion",
+        _completion,
+        "Print a script that completes commands, flags and their values. To use it:\n\n"
+        "  bash:  source <(nodeward completion bash)\n"
+        "  zsh:   source <(nodeward completion zsh)\n"
+        "  fish:  nodeward completion fish | source",
+    ),
 )

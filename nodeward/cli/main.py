@@ -27,6 +27,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="nodeward",
         description="A Kubernetes control plane in one process: real API, real TLS, real storage.",
+        allow_abbrev=False,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -36,23 +37,39 @@ def build_parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(
             command.name,
             help=command.summary,
-            description=command.description or command.summary,
+            description=command.description,
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            # A flag that is added later must not change what somebody's script means.
+            allow_abbrev=False,
         )
         command.add_flags(sub)
-        sub.add_argument("-v", "--verbose", action="count", default=0, help="say more; twice for everything")
-        sub.set_defaults(module=command.module)
+        sub.set_defaults(module=command.module, parser=sub)
     return parser
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """What was typed. What nobody knows is told by the command it was typed for, with the nearest flag it has."""
+    parsed, unknown = build_parser().parse_known_args(arguments)
+    if unknown:
+        parser: argparse.ArgumentParser = parsed.parser
+        hint = ""
+        if unknown[0].startswith("--"):
+            import difflib
+
+            known = [option for action in parser._actions for option in action.option_strings]
+            near = difflib.get_close_matches(unknown[0].partition("=")[0], known, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    return parsed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 0 for success, 1 for a failure that was explained, 2 for wrong usage."""
-    parsed = build_parser().parse_args(arguments)
+    parsed = _parsed(arguments)
     from nodeward.base.errors import NodewardError
 
-    module = importlib.import_module(parsed.module)
     try:
-        return int(module.run(parsed))
+        return int(importlib.import_module(parsed.module).run(parsed))
     except NodewardError as error:
         print(f"nodeward: {error}", file=sys.stderr)
         return 1

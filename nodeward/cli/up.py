@@ -1,32 +1,39 @@
-"""`nodeward up` and `nodeward apiserver`: certificates, store, API server, sockets; then wait to be stopped."""
+"""`nodeward up` and `nodeward apiserver`: certificates, store, API server, sockets; then wait to be stopped.
+
+All flags are read before anything is made (`server_flags.py`). Whatever stops a start, a mistake or Ctrl-C, undoes it
+in the opposite order: the port is free again and the store closed.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import gc
 import logging
 import os
+import shlex
 import signal
 import socket
 import sys
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
-from nodeward.apiserver.auth.token_file import read_token_file
 from nodeward.apiserver.auth.token_keys import load_key
-from nodeward.apiserver.auth.user import User
-from nodeward.apiserver.pki import Pki, kubeconfig, server_context
+from nodeward.apiserver.pki import Pki, kubeconfig, server_context, write_private
 from nodeward.apiserver.security import TokenSettings
 from nodeward.apiserver.server import ApiServer, Settings, bind
 from nodeward.base.errors import ConfigError
-from nodeward.cli.controllers import start_controllers
+from nodeward.cli.controllers import controllers_of
+from nodeward.cli.server_flags import Wanted, read_flags
 from nodeward.features import Gates
 from nodeward.machinery.clock import Clock, RealChance, RealClock
-from nodeward.store.interface import Store
-from nodeward.store.opening import parse
+
+LOG = logging.getLogger(__name__)
+
+#: What a shell gives for a program that Ctrl-C ended.
+_INTERRUPTED = 130
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,37 +59,94 @@ def loop_factory() -> Any:
 async def _serve(args: argparse.Namespace) -> int:
     clock = RealClock()
     stop = _stop_signal()
-    home = Path(args.dir)
-    pki = Pki(home / "pki", clock.now_ns())
-    server, address = await start_server(args, home, pki, clock)
-    controllers = None
-    if args.command == "up":
-        controllers = await start_controllers(server, clock, pki.authority_certificate.decode())
-    # What is alive now lives as long as the process; the collector need not look at it again.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
-    _announce(args, home, address)
-    await stop.wait()
-    print("stopping...", file=sys.stderr, flush=True)
-    if controllers is not None:
-        await controllers.stop()
-    await server.stop()
+    began_ns = clock.monotonic_ns()
+    async with AsyncExitStack() as running:
+        starting = asyncio.create_task(_start(args, clock, running), name="start")
+        told = asyncio.create_task(stop.wait(), name="stop")
+        await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            print("stopped before it was ready", file=sys.stderr, flush=True)
+            return _INTERRUPTED
+        wanted, address = starting.result()
+        # What is alive now lives as long as the process; the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
+        _announce(args, wanted, address, (clock.monotonic_ns() - began_ns) / 1e9)
+        await told
+        print("stopping...", file=sys.stderr, flush=True)
     return 0
 
 
-def _process_age() -> float:
-    """Seconds since this process was started, interpreter and imports included."""
-    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-    uptime = float(Path("/proc/uptime").read_text().split()[0])
+async def _start(args: argparse.Namespace, clock: Clock, running: AsyncExitStack) -> tuple[Wanted, str]:
+    """A cluster that answers, and the host and port it answers on. `running` learns how to stop it."""
+    wanted = read_flags(args)
+    for warning in wanted.warnings:
+        LOG.warning("%s", warning)
+    _tell(wanted)
+    bound = _bind(args)
+    running.callback(bound.close)
+    _make_home(wanted.home)
+    pki = Pki(wanted.home / "pki", clock.now_ns())
+    host, port = _host(args), bound.getsockname()[1]
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    serving = pki.serving(socket.gethostname(), (host, args.bind_address, wanted.service_address))
+    settings = Settings(
+        kubernetes_version=args.kubernetes_version,
+        gates=wanted.gates,
+        tokens=TokenSettings(keys=(load_key(pki.service_account_key()),)),
+        static_tokens=wanted.static_tokens,
+        allows_anonymous=args.anonymous_auth == "true",
+        enable_admission=wanted.enable_admission,
+        disable_admission=wanted.disable_admission,
+        service_cidr=wanted.service_cidr,
+        address=address,
+    )
+    server = ApiServer(wanted.store, clock, RealChance(), settings)
+    running.push_async_callback(server.stop)
+    await server.start()
+    try:
+        await server.serve(bound, server_context(serving, pki.authority_path))
+    except OSError as error:
+        raise _no_port(args, error) from None
+    text = kubeconfig(f"https://{address}", pki.authority_certificate, pki.admin())
+    _make_directory(wanted.kubeconfig.parent)
+    write_private(wanted.kubeconfig, text.encode())
+    if args.command == "up":
+        controllers = controllers_of(server, clock, pki.authority_certificate.decode())
+        running.push_async_callback(controllers.stop)
+        await controllers.start()
+        await controllers.settled()  # a fresh cluster needs something of them before its first pod
+    return wanted, address
+
+
+def _tell(wanted: Wanted) -> None:
+    """What `-v` says at the start."""
+    LOG.info("store %s, certificates in %s", wanted.store_text, wanted.home / "pki")
+    LOG.info("services get addresses of %s", wanted.service_cidr)
+    LOG.info("admission plugins: %s", ", ".join(wanted.admission))
+    usual = {name: is_on for name, _, is_on in Gates.of(wanted.gates.version)}
+    changed = [f"{name}={is_on}" for name, _, is_on in wanted.gates if is_on != usual[name]]
+    LOG.info("Kubernetes %s, feature gates changed: %s", wanted.gates.version, ", ".join(changed) or "none")
+
+
+def _process_age(otherwise: float) -> float:
+    """Seconds since this process was started, interpreter and imports included; where /proc tells it."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        uptime = float(Path("/proc/uptime").read_text().split()[0])
+    except OSError:
+        return otherwise
     return uptime - ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _announce(args: argparse.Namespace, home: Path, address: str) -> None:
-    seconds = _process_age()
+def _announce(args: argparse.Namespace, wanted: Wanted, address: str, seconds: float) -> None:
     print(
         f"nodeward {args.command}: Kubernetes v{args.kubernetes_version} at https://{address}, "
-        f"ready in {seconds:.2f} s\nexport KUBECONFIG={_kubeconfig_path(args, home).absolute()}",
+        f"ready in {_process_age(seconds):.2f} s\n"
+        f"export KUBECONFIG={shlex.quote(str(wanted.kubeconfig.absolute()))}",
         flush=True,
     )
 
@@ -94,7 +158,7 @@ def _stop_signal() -> asyncio.Event:
 
     def first() -> None:
         if event.is_set():
-            os._exit(130)
+            os._exit(_INTERRUPTED)
         event.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -106,112 +170,29 @@ def _host(args: argparse.Namespace) -> str:
     return "127.0.0.1" if args.bind_address in ("0.0.0.0", "::") else str(args.bind_address)
 
 
-def _kubeconfig_path(args: argparse.Namespace, home: Path) -> Path:
-    return Path(args.kubeconfig) if args.kubeconfig else home / "kubeconfig"
-
-
-async def start_server(args: argparse.Namespace, home: Path, pki: Pki, clock: Clock) -> tuple[ApiServer, str]:
-    """An API server that answers, and the host and port it answers on."""
+def _bind(args: argparse.Namespace) -> socket.socket:
     try:
-        bound = bind(args.bind_address, args.port)
+        return bind(args.bind_address, args.port)
     except OSError as error:
         raise _no_port(args, error) from None
-    with ExitStack() as unless_started:
-        unless_started.callback(bound.close)
-        started = await _start_on(bound, args, home, pki, clock)
-        unless_started.pop_all()
-    return started
 
 
 def _no_port(args: argparse.Namespace, error: OSError) -> ConfigError:
-    flag = "--port" if args.command == "up" else "--secure-port"
+    port_flag = "--port" if args.command == "up" else "--secure-port"
+    is_address = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+    flag = "--bind-address" if is_address else port_flag
     why = error.strerror or error
     return ConfigError(f"cannot listen on {args.bind_address}:{args.port}: {why}; choose another with {flag}")
 
 
-async def _start_on(
-    bound: socket.socket, args: argparse.Namespace, home: Path, pki: Pki, clock: Clock
-) -> tuple[ApiServer, str]:
-    host, port = _host(args), bound.getsockname()[1]
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    serving = pki.serving(socket.gethostname(), (host, args.bind_address))
-    settings = Settings(
-        kubernetes_version=args.kubernetes_version,
-        gates=Gates.of(args.kubernetes_version, args.feature_gates),
-        tokens=TokenSettings(keys=(load_key(pki.service_account_key()),)),
-        static_tokens=_static_tokens(args.token_auth_file),
-        allows_anonymous=args.anonymous_auth == "true",
-        enable_admission=_enabled(args),
-        disable_admission=_names(args.disable_admission_plugins),
-        service_cidr=args.service_cluster_ip_range,
-        address=address,
-    )
-    server = ApiServer(_store(args, home), clock, RealChance(), settings)
-    await server.start()
+def _make_home(home: Path) -> None:
+    """For the owner only: everything a cluster knows is in it."""
+    _make_directory(home.parent)
+    _make_directory(home, 0o700)
+
+
+def _make_directory(path: Path, mode: int = 0o777) -> None:
     try:
-        await server.serve(bound, server_context(serving, pki.authority_path))
+        path.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as error:
-        await server.stop()
-        raise _no_port(args, error) from None
-    text = kubeconfig(f"https://{address}", pki.authority_certificate, pki.admin())
-    _write_private(_kubeconfig_path(args, home), text)
-    return server, address
-
-
-def _store(args: argparse.Namespace, home: Path) -> Store:
-    embedded = f"sqlite:{home / 'state.db'}"
-    if args.command == "apiserver":
-        return parse(_etcd_url(args) if args.etcd_servers else embedded)
-    return parse(embedded if args.store == "sqlite" else args.store)
-
-
-def _etcd_url(args: argparse.Namespace) -> str:
-    """kube-apiserver's flags as the one text the store reads."""
-    servers = [server.strip() for server in args.etcd_servers.split(",") if server.strip()]
-    places: list[str] = []
-    schemes: set[str] = set()
-    for server in servers:
-        scheme, separator, place = server.partition("://")
-        if not separator or scheme not in ("http", "https"):
-            raise ConfigError(f"--etcd-servers: {server!r} is no URL, for example http://127.0.0.1:2379")
-        schemes.add(scheme)
-        places.append(place.rstrip("/"))
-    if len(schemes) != 1:
-        raise ConfigError("--etcd-servers: write either http:// or https:// for all endpoints")
-    url = f"etcd{'s' if schemes == {'https'} else ''}://{','.join(places)}"
-    files = {"ca": args.etcd_cafile, "cert": args.etcd_certfile, "key": args.etcd_keyfile}
-    given = {name: path for name, path in files.items() if path}
-    return f"{url}?{urlencode(given)}" if given else url
-
-
-def _static_tokens(path: str) -> dict[str, User]:
-    if not path:
-        return {}
-    try:
-        text = Path(path).read_text()
-    except OSError as error:
-        raise ConfigError(f"--token-auth-file: cannot read {path}: {error.strerror}") from None
-    users, warnings = read_token_file(text, path)
-    for warning in warnings:
-        logging.getLogger(__name__).warning("%s", warning)
-    return users
-
-
-def _enabled(args: argparse.Namespace) -> tuple[str, ...]:
-    """What was asked for, and NodeRestriction: kubelets here are told apart by their certificates."""
-    asked = _names(args.enable_admission_plugins)
-    is_off = "NodeRestriction" in _names(args.disable_admission_plugins)
-    return asked if is_off or "NodeRestriction" in asked else (*asked, "NodeRestriction")
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Whole or not at all, and for the owner's eyes only."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f"{path.name}.new")
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-    fresh.replace(path)
+        raise ConfigError(f"cannot make the directory {path}: {error.strerror}") from None

@@ -54,7 +54,12 @@ OFF: Final = ("NodeRestriction", "ExtendedResourceToleration")
 
 
 def build(env: Environment, enable: Sequence[str] = (), disable: Sequence[str] = ()) -> Chain:
-    """The chain of the plugins that are on by default or named in `enable`, without those in `disable`."""
+    """The chain of the plugins that are `chosen`."""
+    return Chain([plugin(env) for plugin in chosen(enable, disable)])
+
+
+def chosen(enable: Sequence[str] = (), disable: Sequence[str] = ()) -> list[type[Plugin]]:
+    """The plugins that are on by default or named in `enable`, without those in `disable`."""
     known = [plugin.name for plugin in PLUGINS]
     faults = [
         f"{flag} plugin {quote(name)} is unknown{_nearest(name, known)}"
@@ -68,13 +73,11 @@ def build(env: Environment, enable: Sequence[str] = (), disable: Sequence[str] =
         faults.append(f"[{listed}] in enable-admission-plugins and disable-admission-plugins overlapped")
     if faults:
         raise ConfigError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
-    return Chain(
-        [
-            plugin(env)
-            for plugin in PLUGINS
-            if plugin.name not in disable and (plugin.name in enable or plugin.name not in OFF)
-        ]
-    )
+    return [
+        plugin
+        for plugin in PLUGINS
+        if plugin.name not in disable and (plugin.name in enable or plugin.name not in OFF)
+    ]
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

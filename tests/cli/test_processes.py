@@ -1,0 +1,115 @@
+"""`nodeward up` as a process among others: what it writes and where, what it says, how it ends."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.cluster import PATIENCE_SECONDS, command, refusal, running_cluster
+
+pytestmark = pytest.mark.slow
+
+
+def test_everything_is_in_one_directory_that_only_its_owner_can_open(tmp_path: Path) -> None:
+    home = tmp_path / "a place with spaces" / "state"
+    with running_cluster(home, "--store", "sqlite") as cluster:
+        # As a shell reads it: the line can be typed as it stands.
+        assert shlex.split(str(cluster.kubeconfig)) == [str(home / "kubeconfig")]
+        assert {path.name for path in home.iterdir()} >= {"kubeconfig", "pki", "state.db"}
+        for path in (home, *home.rglob("*")):
+            wanted = 0o700 if path.is_dir() else 0o600
+            assert (path.name, oct(path.stat().st_mode & 0o777)) == (path.name, oct(wanted))
+    assert [path.name for path in tmp_path.rglob("*") if home not in (path, *path.parents)] == [
+        home.parent.name
+    ]
+
+
+def test_more_is_said_when_asked_but_never_a_secret(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.csv"
+    tokens.write_text("swordfish,alice,1\n")
+    secret = {"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}}
+    with running_cluster(tmp_path / "state", "--token-auth-file", str(tokens), "-vv") as cluster:
+        assert cluster.call("POST", "/api/v1/namespaces/default/secrets", secret)[0] == 201
+        assert cluster.call("GET", "/api/v1/namespaces/default/secrets/s?pretty=sesame")[0] == 200
+        status, token = cluster.call("POST", "/api/v1/namespaces/default/serviceaccounts/default/token", {})
+        assert status == 201
+        cluster.stop(signal.SIGTERM)
+        said = cluster.errors()
+    assert f"store sqlite:{tmp_path / 'state' / 'state.db'}" in said
+    assert "create /api/v1/namespaces/default/secrets by kubernetes-admin: 201 in " in said
+    assert "get /api/v1/namespaces/default/secrets/s by kubernetes-admin: 200 in " in said
+    key = (tmp_path / "state" / "pki" / "ca.key").read_text().splitlines()[1]
+    for hidden in ("swordfish", "hunter2", "sesame", token["status"]["token"], key):
+        assert hidden not in said
+
+
+def test_nothing_is_said_unasked(tmp_path: Path) -> None:
+    with running_cluster(tmp_path) as cluster:
+        assert cluster.call("GET", "/api/v1/namespaces/nowhere")[0] == 404
+        cluster.stop()
+        assert cluster.errors() == "stopping...\n"
+
+
+def test_clusters_live_side_by_side(tmp_path: Path) -> None:
+    with running_cluster(tmp_path / "one") as one, running_cluster(tmp_path / "two") as two:
+        assert one.call("POST", "/api/v1/namespaces", {"metadata": {"name": "here"}})[0] == 201
+        assert two.call("GET", "/api/v1/namespaces/here")[0] == 404
+
+
+def test_ctrl_c_while_it_starts_ends_it_at_once(tmp_path: Path) -> None:
+    """An etcd that accepts and never answers keeps it starting."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(PATIENCE_SECONDS)
+        store = f"etcd://127.0.0.1:{silent.getsockname()[1]}"
+        process = subprocess.Popen(
+            command("up", "--dir", str(tmp_path / "state"), "--port", "0", "--store", store),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            with silent.accept()[0]:
+                process.send_signal(signal.SIGINT)
+                out, err = process.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            process.kill()
+    assert (process.returncode, out, err) == (130, "", "stopped before it was ready\n")
+
+
+def test_a_kubeconfig_is_written_where_asked(tmp_path: Path) -> None:
+    asked = tmp_path / "not" / "there" / "config"
+    with running_cluster(tmp_path / "state", "--store", "memory", "--kubeconfig", str(asked)) as cluster:
+        assert cluster.kubeconfig == asked
+        assert yaml.safe_load(asked.read_text())["clusters"][0]["cluster"]["server"] == cluster.url
+    assert not (tmp_path / "state" / "kubeconfig").exists()
+
+
+def test_what_cannot_be_made_or_written_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    assert (
+        refusal(file / "state", "--port", "0") == f"nodeward: cannot make the directory {file}: File exists\n"
+    )
+    said = refusal(tmp_path / "state", "--port", "0", "--kubeconfig", str(file / "config"))
+    assert said == f"nodeward: cannot make the directory {file}: File exists\n"
+    assert refusal(tmp_path / "two", "--port", "0", "--bind-address", "no.such.host.invalid").endswith(
+        "; choose another with --bind-address\n"
+    )
+    assert not (tmp_path / "two").exists()
+
+
+@pytest.mark.parametrize("name", ["ca.crt", "ca.key", "apiserver.crt", "admin.key", "sa.key"])
+def test_a_damaged_certificate_or_key_is_named_and_left_alone(tmp_path: Path, name: str) -> None:
+    with running_cluster(tmp_path, "--store", "memory"):
+        pass
+    damaged = tmp_path / "pki" / name
+    damaged.write_text("garbage\n")
+    said = refusal(tmp_path, "--port", "0", "--store", "memory")
+    assert said.startswith(f"nodeward: {damaged} is not a PEM ")
+    assert damaged.read_text() == "garbage\n"
