@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodeward.api.scheme import Kind
-from nodeward.apiserver.resources.devices import DeviceTaintRules, ResourceSlices
+from nodeward.apiserver.resources.devices import DeviceTaintRules, ResourceClaims, ResourceSlices
 from nodeward.apiserver.resources.namespaces import Namespaces
 from nodeward.apiserver.resources.nodes import Nodes
 from nodeward.apiserver.resources.pods import Pods
@@ -13,6 +13,7 @@ from nodeward.apiserver.resources.simple import SIMPLE
 from nodeward.apiserver.resources.strategy import Strategy
 from nodeward.apiserver.resources.workloads import (
     CronJobs,
+    Deployments,
     Jobs,
     PodTemplates,
     ReplicaSets,
@@ -29,13 +30,14 @@ STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("", "podtemplates"): PodTemplates,
     ("", "replicationcontrollers"): ReplicationControllers,
     ("apps", "daemonsets"): Templated,
-    ("apps", "deployments"): Templated,
+    ("apps", "deployments"): Deployments,
     ("apps", "replicasets"): ReplicaSets,
     ("apps", "statefulsets"): Templated,
     ("batch", "cronjobs"): CronJobs,
     ("batch", "jobs"): Jobs,
     ("scheduling.k8s.io", "priorityclasses"): PriorityClasses,
     ("resource.k8s.io", "devicetaintrules"): DeviceTaintRules,
+    ("resource.k8s.io", "resourceclaims"): ResourceClaims,
     ("resource.k8s.io", "resourceslices"): ResourceSlices,
     **SIMPLE,
 }

@@ -25,7 +25,7 @@ from nodeward.api.validation.pod_resize import validate_pod_resize
 from nodeward.api.validation.pod_update import validate_ephemeral_containers_update
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.resources.pod_memory import PodMemory
-from nodeward.apiserver.resources.strategy import Strategy
+from nodeward.apiserver.resources.strategy import SPEC_PATHS, Paths, Strategy
 from nodeward.base.fielderror import FieldError
 
 _ENDED = ("Succeeded", "Failed")
@@ -44,6 +44,12 @@ class Pods(Strategy):
         "status.podIP",
         "status.podIPs",
         "status.nominatedNodeName",
+    )
+
+    status_reset: ClassVar[Paths] = (
+        *SPEC_PATHS,
+        ("metadata", "deletionTimestamp"),
+        ("metadata", "ownerReferences"),
     )
 
     def __init__(self, kind: Kind) -> None:

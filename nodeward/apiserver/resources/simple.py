@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodeward.apiserver.resources.strategy import Strategy
+from nodeward.apiserver.resources.strategy import METADATA_PATHS, Strategy
 
 
 def _facts(name: str, **facts: object) -> type[Strategy]:
@@ -47,15 +47,19 @@ SIMPLE: dict[tuple[str, str], type[Strategy]] = {
     (_RBAC, "roles"): _facts("Roles", creates_on_update=True),
     (_RBAC, "rolebindings"): _facts("RoleBindings", creates_on_update=True),
     (_STORAGE, "csidrivers"): _facts("CSIDrivers", allows_unconditional_update=False, answers_deleted=True),
-    (_STORAGE, "csinodes"): _facts("CSINodes", allows_unconditional_update=False, answers_deleted=True),
+    (_STORAGE, "csinodes"): _facts(
+        "CSINodes", allows_unconditional_update=False, answers_deleted=True, status_reset=METADATA_PATHS
+    ),
     (_STORAGE, "csistoragecapacities"): _facts("CSIStorageCapacities", allows_unconditional_update=False),
     (_STORAGE, "storageclasses"): _facts("StorageClasses", answers_deleted=True),
     (_STORAGE, "volumeattachments"): _facts(
-        "VolumeAttachments", allows_unconditional_update=False, answers_deleted=True
+        "VolumeAttachments",
+        allows_unconditional_update=False,
+        answers_deleted=True,
+        status_reset=METADATA_PATHS,
     ),
     (_STORAGE, "volumeattributesclasses"): _facts("VolumeAttributesClasses", answers_deleted=True),
     (_DRA, "deviceclasses"): _facts("DeviceClasses", counts_generations=True, answers_deleted=True),
-    (_DRA, "resourceclaims"): _facts("ResourceClaims", answers_deleted=True),
     (_DRA, "resourceclaimtemplates"): _facts("ResourceClaimTemplates", answers_deleted=True),
     ("policy", "poddisruptionbudgets"): _facts(
         "PodDisruptionBudgets", counts_generations=True, allows_unconditional_update=False

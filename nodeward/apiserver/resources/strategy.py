@@ -18,9 +18,13 @@ from nodeward.api.validation import VALIDATORS
 from nodeward.apiserver.environment import Environment
 from nodeward.base.fielderror import FieldError
 
+Paths = tuple[tuple[str, ...], ...]
+
 #: Paths of what a write to the main resource, or to /status, does not touch.
-STATUS_PATHS = (("status",),)
-SPEC_PATHS = (("spec",), ("metadata",))
+STATUS_PATHS: Paths = (("status",),)
+SPEC_PATHS: Paths = (("spec",),)
+#: The same for kinds whose /status changes nothing but the status.
+METADATA_PATHS: Paths = (("metadata",), ("spec",))
 
 
 class Strategy:
@@ -38,6 +42,8 @@ class Strategy:
     selectable: ClassVar[tuple[str, ...]] = ()
     #: the status a client creates an object with is kept
     keeps_created_status: ClassVar[bool] = False
+    #: what a write to /status does not touch; the rest of what it changes it owns
+    status_reset: ClassVar[Paths] = SPEC_PATHS
     #: other objects may be its dependents; propagation policies mean something
     has_dependents: ClassVar[bool] = True
     #: what a client is told that deletes without saying what becomes of the dependents
@@ -78,6 +84,10 @@ class Strategy:
         """Before validation of a changed status."""
         if hasattr(new, "spec"):
             new.spec = old.spec
+        if ("metadata",) in self.status_reset:
+            mine, theirs = new.metadata, old.metadata
+            mine.labels, mine.annotations = theirs.labels, theirs.annotations
+            mine.finalizers, mine.owner_references = theirs.finalizers, theirs.owner_references
 
     def count_generation(self, new: Any, old: Any) -> None:
         """A change of what the user asked for is a new generation."""

@@ -10,7 +10,7 @@ from nodeward.api.core_v1.pod import PodTemplateSpec
 from nodeward.api.defaults.pod_gates import drop_disabled_spec_fields
 from nodeward.api.meta import LabelSelector
 from nodeward.apiserver.environment import Environment
-from nodeward.apiserver.resources.strategy import Strategy
+from nodeward.apiserver.resources.strategy import SPEC_PATHS, Paths, Strategy
 
 
 class Templated(Strategy):
@@ -34,6 +34,14 @@ class Templated(Strategy):
         mine, theirs = self.template(new), self.template(old) if old is not None else None
         if mine is not None:
             drop_disabled_spec_fields(mine.spec, theirs.spec if theirs is not None else None, env.context)
+
+
+class Deployments(Templated):
+    status_reset: ClassVar[Paths] = (*SPEC_PATHS, ("metadata", "labels"))
+
+    def prepare_status(self, new: Any, old: Any, env: Environment) -> None:
+        super().prepare_status(new, old, env)
+        new.metadata.labels = old.metadata.labels
 
 
 class ReplicaSets(Templated):

@@ -9,7 +9,7 @@ from nodeward.api.scheme import Kind
 from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.request import Call
-from nodeward.apiserver.resources.strategy import SPEC_PATHS, STATUS_PATHS, Strategy
+from nodeward.apiserver.resources.strategy import STATUS_PATHS, Strategy
 from nodeward.apiserver.subresources.binding import bind
 from nodeward.apiserver.subresources.eviction import evict
 from nodeward.apiserver.subresources.scale import change_scale, get_scale
@@ -38,7 +38,7 @@ def mode_of(strategy: Strategy, subresource: str) -> Mode:
         reset = STATUS_PATHS if strategy.kind.has_status else ()
         return Mode("", strategy.prepare_update, strategy.validate_update, reset)
     if subresource == "status":
-        return Mode("status", strategy.prepare_status, strategy.validate_status, SPEC_PATHS)
+        return Mode("status", strategy.prepare_status, strategy.validate_status, strategy.status_reset)
     # resize, ephemeralcontainers, finalize: the strategy has a method of the same name
     word = "ephemeral" if subresource == "ephemeralcontainers" else subresource
     return Mode(
