@@ -74,7 +74,7 @@ class Pki:
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise WorldError(f"cannot make the certificate directory {directory}: {error}") from error
+            raise WorldError(f"cannot make the certificate directory {directory}: {error.strerror}") from error
         self._authority = self._open_authority()
 
     @property
@@ -176,7 +176,7 @@ def _read(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise WorldError(f"cannot read {path}: {error}") from error
+        raise WorldError(f"cannot read {path}: {error.strerror}") from error
 
 
 def write_private(path: Path, data: bytes) -> None:
@@ -192,7 +192,7 @@ def write_private(path: Path, data: bytes) -> None:
     except OSError as error:
         if part:
             Path(part).unlink(missing_ok=True)
-        raise WorldError(f"cannot write {path}: {error}") from error
+        raise WorldError(f"cannot write {path}: {error.strerror}") from error
 
 
 def kubeconfig(

@@ -195,6 +195,17 @@ def connect(path: Path, *, mode: str, patience: float = _BUSY_SECONDS) -> sqlite
     return connection
 
 
+def connect_to_write(path: Path) -> sqlite3.Connection:
+    """The writer's connection. SQLite opens what may only be read without a word; here that is told at once."""
+    connection = connect(path, mode="rw")
+    try:
+        connection.executescript("BEGIN IMMEDIATE; ROLLBACK;")
+    except sqlite3.Error as error:
+        close_quietly(connection)
+        raise explain(error, path) from error
+    return connection
+
+
 def load(reader: sqlite3.Connection, path: Path) -> Content:
     """Replay the log; finds most kinds of damage on the way."""
     try:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from nodeward.base.errors import NodewardError
-from nodeward.store.sqlite_file import close_quietly, connect, explain, wal_path
+from nodeward.store.sqlite_file import close_quietly, connect, connect_to_write, explain, wal_path
 
 #: revision, key, create revision (0: delete), replaced revision (0: none), value
 Row = tuple[int, str, int, int, bytes | None]
@@ -86,7 +86,7 @@ class Writer:
         self._loop = loop
         self._committed = committed
         self._failed = failed
-        self._connection = connect(path, mode="rw")
+        self._connection = connect_to_write(path)
         self._jobs: queue.SimpleQueue[Batch | Errand] = queue.SimpleQueue()
         self._generation = 0
         self._swept = swept

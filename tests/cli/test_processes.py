@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -102,6 +104,50 @@ def test_what_cannot_be_made_or_written_is_told(tmp_path: Path) -> None:
         "; choose another with --bind-address\n"
     )
     assert not (tmp_path / "two").exists()
+
+
+def humbly(*arguments: str) -> list[str]:
+    """A command that may not do more with files than their modes say, even if it is root who runs the tests."""
+    if os.geteuid() != 0:
+        return command(*arguments)
+    if shutil.which("setpriv") is None:
+        pytest.skip("root may write everything, and there is no setpriv (util-linux) here to make it humble")
+    return ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *command(*arguments)]
+
+
+@pytest.mark.parametrize(
+    ("what", "mode", "said"),
+    [
+        ("", 0o500, "state.db: "),
+        ("", 0o000, "Permission denied"),
+        ("state.db", 0o400, "state.db: attempt to write a readonly database"),
+        ("state.db", 0o000, "state.db: Permission denied"),
+        ("pki/ca.key", 0o000, "pki/ca.key: "),
+    ],
+)
+def test_what_may_not_be_read_or_written_is_told_at_once(
+    tmp_path: Path, what: str, mode: int, said: str
+) -> None:
+    home = tmp_path / "state"
+    with running_cluster(home):
+        pass
+    locked = home / what
+    usual = locked.stat().st_mode
+    locked.chmod(mode)
+    try:
+        ended = subprocess.run(
+            humbly("up", "--dir", str(home), "--port", "0"),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+    finally:
+        locked.chmod(usual)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("nodeward: ")
+    assert said in ended.stderr
+    assert ended.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["ca.crt", "ca.key", "apiserver.crt", "admin.key", "sa.key"])
