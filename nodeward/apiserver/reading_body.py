@@ -62,6 +62,15 @@ def report_stray(call: Call, obj: KubeTop, kind: Kind, mode: str, tree: Any, bod
     _say(call, type(obj).__name__, version, mode, stray)
 
 
+def report_repeats(call: Call, mode: str, body: bytes, before: str) -> None:
+    """Warn of, or refuse, fields a patch gives twice; `before` is said before each."""
+    stray = [f'{before}duplicate field "{path}"' for path in duplicate_fields(body)][:MAX_STRAY]
+    if stray and mode == "Strict":
+        raise bad_request(f"strict decoding error: {', '.join(stray)}")
+    for text in stray:
+        call.warn(text)
+
+
 def report_unknown(call: Call, kind: Kind, name: str, paths: list[str]) -> None:
     """The same for fields that only this version of the server does not know."""
     mode = field_validation(call)

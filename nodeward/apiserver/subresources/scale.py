@@ -34,6 +34,7 @@ from nodeward.apiserver.verbs.patch import (
     object_from,
     parse_patch,
     patch_type,
+    patched_object,
     read_applied,
 )
 from nodeward.apiserver.writing import Mode
@@ -70,7 +71,7 @@ async def change_scale(api: Api, call: Call, kind: Kind) -> Answer:
             current = scale_of(old)
             if is_patch:
                 tree = apply_patch(parse_tree(encode(current)), sent, media, _SCALE_KIND)
-                scale = cast(Scale, object_from(call, _SCALE_KIND, tree))
+                scale = cast(Scale, patched_object(call, _SCALE_KIND, tree, sent, media))
                 if scale.metadata.resource_version == current.metadata.resource_version:
                     scale.metadata.resource_version = ""
             else:

@@ -10,18 +10,20 @@ from nodeward.api.apply.managers import equal_but_for_times
 from nodeward.api.apply.merge import check_configuration
 from nodeward.api.codec import (
     check_kind,
+    decode,
     encode,
     has_stray_fields,
+    may_have_duplicates,
     parse_tree,
-    read,
     stand_alone,
     without_nulls,
 )
-from nodeward.api.errors import bad_request, invalid, unsupported_media_type
+from nodeward.api.errors import ApiError, bad_request, invalid, unsupported_media_type
 from nodeward.api.events_v1 import Event as NewEvent
 from nodeward.api.meta import KubeObject
 from nodeward.api.patch.json_patch import apply_json_patch
 from nodeward.api.patch.merge_patch import apply_merge_patch
+from nodeward.api.patch.ordering import go_text
 from nodeward.api.patch.strategic import apply_strategic_merge_patch
 from nodeward.api.schema import schema_of
 from nodeward.api.scheme import Kind
@@ -30,11 +32,12 @@ from nodeward.apiserver.api import Api
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import accepted, yaml_to_json
 from nodeward.apiserver.presenting import present_one, view
-from nodeward.apiserver.reading_body import check_options, field_validation, report_stray
+from nodeward.apiserver.reading_body import check_options, field_validation, report_repeats, report_stray
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.event_view import view_to_core
 from nodeward.apiserver.writing import Mode
 from nodeward.base.fielderror import forbidden, required
+from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import FieldPath
 
 JSON_PATCH = "application/json-patch+json"
@@ -42,6 +45,7 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 APPLY_CBOR = "application/apply-patch+cbor"
+_STRICT = "strict decoding error: "
 PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 
@@ -76,7 +80,7 @@ async def _change(api: Api, call: Call, kind: Kind, mode: Mode, media: str) -> A
     def make(item: Item, old: Any) -> KubeObject:
         tree = parse_tree(stand_alone(kind, view(kind, item)))
         patched = apply_patch(tree, sent, media, kind)
-        obj = object_from(call, kind, patched)
+        obj = patched_object(call, kind, patched, sent, media)
         if obj.metadata.resource_version == str(item.revision):
             # The patch did not insist on a version: it may be computed again on a newer one.
             obj.metadata.resource_version = ""
@@ -106,24 +110,34 @@ def parse_patch(body: bytes) -> Any:
         raise bad_request(f"error decoding patch: {error}") from None
 
 
-def object_from(call: Call, kind: Kind, tree: Any, type_: Any = None) -> KubeObject:
-    """A patched tree as an object, with Kubernetes' complaint if it is none."""
-    wanted = type_ or kind.type
-    if not isinstance(tree, dict):
-        raise bad_request(f"the patched object is not a {wanted.__name__}")
+def object_from(call: Call, kind: Kind, tree: Any) -> KubeObject:
+    """A tree as an object; raises 400 if it is none."""
     body = encode(tree)
-    try:
-        obj = read(body, wanted)
-    except msgspec.ValidationError as error:
-        text = (
-            f'{wanted.__name__} in version "{kind.version}" cannot be handled as a {wanted.__name__}: {error}'
-        )
-        raise bad_request(text) from None
-    check_kind(obj.api_version, obj.kind, kind, wanted)
+    obj = decode(body, kind)
     mode = field_validation(call)
-    if mode != "Ignore" and has_stray_fields(body, wanted):
+    if mode != "Ignore" and has_stray_fields(body, kind.type):
         report_stray(call, obj, kind, mode, tree, None)
     return cast(KubeObject, obj)
+
+
+def patched_object(call: Call, kind: Kind, tree: Any, sent: Any, media: str) -> KubeObject:
+    """A patched tree as an object; if it is none, that is the patch's fault (422)."""
+    try:
+        _refuse_repeats(call, media)
+        return object_from(call, kind, tree)
+    except ApiError as error:
+        text = error.status.message
+        if _STRICT in text:
+            text = text[text.index(_STRICT) :]
+        shown = go_text(sent) if media == STRATEGIC_PATCH else encode(tree).decode()
+        raise invalid("", "", "", [invalid_field(FieldPath("patch"), shown, text)]) from None
+
+
+def _refuse_repeats(call: Call, media: str) -> None:
+    """Fields a patch gives twice: said, or refused, as the client asked."""
+    mode, body = field_validation(call), call.request.body
+    if mode != "Ignore" and may_have_duplicates(body):
+        report_repeats(call, mode, body, "json patch " if media == JSON_PATCH else "")
 
 
 def read_applied(call: Call, kind: Kind) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def test_an_applied_scale_conflicts_with_other_owners_unless_forced() -> None:
     ("content_type", "body", "expected"),
     [
         ("application/merge-patch+json", b"{bad", 400),
-        ("application/merge-patch+json", {"spec": {"replicas": "many"}}, 400),
+        ("application/merge-patch+json", {"spec": {"replicas": "many"}}, 422),
         ("application/merge-patch+json", {"spec": {"replicas": -1}}, 422),
         ("application/json-patch+json", {"op": "add"}, 400),
         ("application/cbor", {}, 415),
