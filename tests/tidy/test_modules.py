@@ -26,6 +26,7 @@ WAITING = {
     "nodeward/rules/readiness_timers.py": "the kubelet",
     "nodeward/rules/resize.py": "the kubelet",
     "nodeward/rules/skew.py": "the rehearsal",
+    "nodeward/scheduler/queue/scheduling_queue.py": "the scheduling cycle",
     "nodeward/machinery/virtual_loop.py": "the rehearsal; the tests live on it already",
 }
 #: Called so before the rule, and still to be renamed.

@@ -1,0 +1,1 @@
+"""Which pod runs where: Kubernetes' scheduling framework over columns of nodes."""

@@ -1,0 +1,134 @@
+"""Which plugins want to hear of an event, and whether it is worth trying a waiting pod again.
+
+Built once per profile (scheduler name) from what its plugins register; what an event means is worked out when it first
+happens and kept. A plugin that registers nothing is never asked; one that has no `events_to_register` at all is taken
+to care about everything. Only plugins that rejected a pod decide about it: `QUEUE` from one that had said "pending"
+means at once, from any other after the backoff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, TypeAlias
+
+from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, HintFunction, Registered, Resource
+from nodeward.scheduler.framework.plugin import Plugin
+from nodeward.scheduler.framework.pod import PodView
+
+#: One profile: who registered what, in the order of its plugins.
+HintMap: TypeAlias = "dict[ClusterEvent, list[tuple[str, HintFunction | None]]]"
+#: Whom to ask about one pod and one event: those that said "pending" first.
+Asked: TypeAlias = "tuple[tuple[bool, HintFunction | None], ...]"
+
+_EVERYTHING: Final = (Registered(ClusterEvent(Resource.WILDCARD, Action.ALL)),)
+
+
+class Strategy(IntEnum):
+    """What to do with a pod; the larger wins."""
+
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    IMMEDIATELY = 2
+
+
+def event_label(event: ClusterEvent) -> str:
+    """What metrics and log lines call the event, as Kubernetes does: `NodeAdd`, `AssignedPodUpdatePodLabel`."""
+    if event.label:
+        return event.label
+    action = Action.UPDATE if event.action is Action.UPDATE_OTHER else event.action
+    return event.resource.value + "".join(word.capitalize() for word in (action.name or "").split("_"))
+
+
+def is_wildcard(event: ClusterEvent) -> bool:
+    """Whether the event moves every pod, whoever rejected it."""
+    return event.resource is Resource.WILDCARD and event.action == Action.ALL
+
+
+def hint_map(plugins: Iterable[Plugin]) -> HintMap:
+    """What the plugins of one profile registered."""
+    found: HintMap = {}
+    for plugin in plugins:
+        ask = getattr(plugin, "events_to_register", None)
+        registered: Sequence[Registered] = _EVERYTHING if ask is None else ask()
+        for line in registered:
+            found.setdefault(line.event, []).append((plugin.name, line.hint))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """One event, looked up: its label, and per profile who wants to hear of it."""
+
+    label: str
+    is_wildcard: bool
+    #: any plugin of any profile: what a gating plugin's interest is judged by
+    plugins: frozenset[str]
+    by_profile: Mapping[str, tuple[tuple[str, HintFunction | None], ...]]
+
+
+class Hints:
+    """The hint maps of all profiles."""
+
+    def __init__(self, profiles: Mapping[str, HintMap]) -> None:
+        self._profiles = dict(profiles)
+        self._meanings: dict[ClusterEvent, _Meaning] = {}
+
+    def label(self, event: ClusterEvent) -> str:
+        return self._meaning(event).label
+
+    def is_of_interest(self, event: ClusterEvent) -> bool:
+        """Whether any plugin of any profile wants to hear of it."""
+        meaning = self._meaning(event)
+        return meaning.is_wildcard or bool(meaning.plugins)
+
+    def may_ungate(self, event: ClusterEvent, gating_plugin: str) -> bool:
+        """Whether the plugin that keeps a pod out wants to hear of it; if not, nobody else needs to be asked."""
+        meaning = self._meaning(event)
+        return meaning.is_wildcard or gating_plugin in meaning.plugins
+
+    def asked(
+        self, profile: str, rejected_by: Sequence[str], pending_for: Sequence[str], event: ClusterEvent
+    ) -> Asked | Strategy:
+        """Whom to ask about pods of `profile` with these rejectors, or the answer if nobody needs to be asked."""
+        if not rejected_by and not pending_for:
+            return Strategy.AFTER_BACKOFF
+        meaning = self._meaning(event)
+        if meaning.is_wildcard or profile not in self._profiles:
+            return Strategy.AFTER_BACKOFF
+        found = [
+            (name in pending_for, hint)
+            for name, hint in meaning.by_profile[profile]
+            if name in pending_for or name in rejected_by
+        ]
+        # Stable, so that each kind is asked in the order of the plugins.
+        found.sort(key=lambda line: not line[0])
+        return tuple(found) or Strategy.SKIP
+
+    def _meaning(self, event: ClusterEvent) -> _Meaning:
+        known = self._meanings.get(event)
+        if known is None:
+            by_profile = {
+                profile: tuple(
+                    line
+                    for registered, lines in known_hints.items()
+                    for line in lines
+                    if registered.covers(event)
+                )
+                for profile, known_hints in self._profiles.items()
+            }
+            plugins = frozenset(name for lines in by_profile.values() for name, _ in lines)
+            known = _Meaning(event_label(event), is_wildcard(event), plugins, by_profile)
+            self._meanings[event] = known
+        return known
+
+
+def verdict(asked: Asked | Strategy, pod: PodView, old: Any, new: Any) -> Strategy:
+    """Is the pod worth another try? Asks no more plugins than it takes."""
+    if isinstance(asked, Strategy):
+        return asked
+    for is_pending, hint in asked:
+        if hint is None or hint(pod, old, new) is Hint.QUEUE:
+            return Strategy.IMMEDIATELY if is_pending else Strategy.AFTER_BACKOFF
+    return Strategy.SKIP

@@ -1,0 +1,82 @@
+"""Pods that nobody can place now: rejected by plugins, or gated and not allowed into the active queue.
+
+They are kept in groups of equal profile and equal rejectors, so that an event none of these plugins cares about costs
+one look at the group, not one at each of its pods; and by age, for the flush of those that waited too long.
+
+What must stay true: a pod is in exactly one group, and in the heap of ages. A pod whose rejectors or gate change is
+taken out before and put in after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from nodeward.base.invariant import InvariantBroken
+from nodeward.scheduler.queue.heap import PodHeap
+from nodeward.scheduler.queue.queued_pod import QueuedPod
+
+
+class Group(NamedTuple):
+    """What pods of a group have in common."""
+
+    profile: str
+    rejected_by: tuple[str, ...]
+    pending_for: tuple[str, ...]
+    gating_plugin: str
+
+
+def group_of(queued: QueuedPod) -> Group:
+    return Group(queued.profile, queued.unschedulable_plugins, queued.pending_plugins, queued.gating_plugin)
+
+
+class WaitingPods:
+    """The unschedulable and the gated."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Group, dict[str, QueuedPod]] = {}
+        self._by_age = PodHeap(lambda queued: queued.waiting_since_ns)
+        self._gated = 0
+
+    def __len__(self) -> int:
+        return len(self._by_age)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter(self._by_age)
+
+    @property
+    def gated(self) -> int:
+        return self._gated
+
+    @property
+    def unschedulable(self) -> int:
+        return len(self._by_age) - self._gated
+
+    def add(self, queued: QueuedPod) -> None:
+        uid = queued.pod.uid
+        if uid in self._by_age:
+            raise InvariantBroken(f"pod {queued.pod.key} ({uid}) waits twice")
+        self._groups.setdefault(group_of(queued), {})[uid] = queued
+        self._by_age.push(queued)
+        if queued.is_gated:
+            self._gated += 1
+
+    def remove(self, queued: QueuedPod) -> None:
+        """Take it out; before anything its group is made of changes."""
+        uid = queued.pod.uid
+        if not self._by_age.remove(uid):
+            raise InvariantBroken(f"pod {queued.pod.key} ({uid}) does not wait")
+        key = group_of(queued)
+        group = self._groups[key]
+        del group[uid]
+        if not group:
+            del self._groups[key]
+        if queued.is_gated:
+            self._gated -= 1
+
+    def groups(self) -> list[tuple[Group, dict[str, QueuedPod]]]:
+        """A list of its own, so that pods may be moved while going through it."""
+        return list(self._groups.items())
+
+    def oldest(self) -> QueuedPod | None:
+        return self._by_age.first()

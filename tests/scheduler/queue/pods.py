@@ -1,0 +1,122 @@
+"""Pods and plugins for the tests of the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final
+
+from nodeward.api.core_v1.pod import Pod, PodSpec
+from nodeward.api.core_v1.pod_status import PodStatus
+from nodeward.api.meta import ObjectMeta
+from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.plugin import Plugin
+from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.framework.status import SUCCESS, Status, unresolvable
+from nodeward.scheduler.queue.backoff import BackoffRule
+from nodeward.scheduler.queue.hints import hint_map
+from nodeward.scheduler.queue.scheduling_queue import QueueSettings, SchedulingQueue
+
+S: Final = 10**9
+PROFILE: Final = "default-scheduler"
+
+NODE_ADD: Final = ClusterEvent(Resource.NODE, Action.ADD)
+NODE_TAINT: Final = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
+NODE_LABEL: Final = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
+CLAIM_ADD: Final = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
+
+
+def view(
+    name: str,
+    *,
+    priority: int = 0,
+    labels: dict[str, str] | None = None,
+    nominated: str = "",
+    uid: str = "",
+    profile: str = PROFILE,
+) -> PodView:
+    return PodView(
+        Pod(
+            metadata=ObjectMeta(
+                name=name, namespace="default", uid=uid or f"uid-{name}", labels=labels or {}
+            ),
+            spec=PodSpec(containers=[], priority=priority, scheduler_name=profile),
+            status=PodStatus(nominated_node_name=nominated),
+        )
+    )
+
+
+def queue_if_named(name: str) -> Callable[[PodView, Any, Any], Hint]:
+    """Says QUEUE to objects (here: collections of names) that name the plugin."""
+    return lambda pod, old, new: Hint.QUEUE if new is not None and name in new else Hint.SKIP
+
+
+class Fit:
+    name: ClassVar[str] = "Fit"
+
+    def events_to_register(self) -> Sequence[Registered]:
+        return (Registered(NODE_ADD, queue_if_named(self.name)),)
+
+
+class Taint:
+    name: ClassVar[str] = "Taint"
+
+    def events_to_register(self) -> Sequence[Registered]:
+        hint = queue_if_named(self.name)
+        return (
+            Registered(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT), hint),
+            Registered(ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_LABEL)),
+        )
+
+
+class Unhinted:
+    """Wants to hear of claims, and cannot tell which help."""
+
+    name: ClassVar[str] = "Unhinted"
+
+    def events_to_register(self) -> Sequence[Registered]:
+        return (Registered(CLAIM_ADD),)
+
+
+class Deaf:
+    """Nothing that happens can help pods it rejected."""
+
+    name: ClassVar[str] = "Deaf"
+
+    def events_to_register(self) -> Sequence[Registered]:
+        return ()
+
+
+class Everything:
+    """Does not say what it wants to hear of."""
+
+    name: ClassVar[str] = "Everything"
+
+
+class Gate:
+    """Keeps out the pods whose uid is in `closed`."""
+
+    name: ClassVar[str] = "Gate"
+
+    def __init__(self) -> None:
+        self.closed: dict[str, None] = {}
+        self.asked: list[str] = []
+
+    def pre_enqueue(self, pod: PodView) -> Status:
+        self.asked.append(pod.uid)
+        return unresolvable("the gate is closed") if pod.uid in self.closed else SUCCESS
+
+    def events_to_register(self) -> Sequence[Registered]:
+        return (
+            Registered(CLAIM_ADD),
+            Registered(ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_LABEL)),
+        )
+
+
+def make_queue(gate: Gate | None = None, *, backoff: BackoffRule | None = None) -> SchedulingQueue:
+    gate = gate or Gate()
+    plugins: tuple[Plugin, ...] = (gate, Fit(), Taint(), Unhinted(), Deaf(), Everything())
+    return SchedulingQueue(
+        {PROFILE: hint_map(plugins)},
+        {PROFILE: (gate,)},
+        settings=QueueSettings(backoff=backoff or BackoffRule()),
+    )

@@ -1,0 +1,532 @@
+"""The scheduling queue behaves as Kubernetes' does: order, wake-ups, backoff, gates, and nothing lost in a cycle."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodeward.base.invariant import InvariantBroken
+from nodeward.scheduler.framework.events import Action, ClusterEvent, Resource
+from nodeward.scheduler.queue.backoff import BackoffRule
+from nodeward.scheduler.queue.hints import hint_map
+from nodeward.scheduler.queue.queued_pod import Place, QueuedPod, sort_key_of
+from nodeward.scheduler.queue.scheduling_queue import SchedulingQueue
+from tests.scheduler.queue.pods import (
+    CLAIM_ADD,
+    NODE_ADD,
+    NODE_LABEL,
+    NODE_TAINT,
+    PROFILE,
+    Fit,
+    Gate,
+    S,
+    make_queue,
+    view,
+)
+
+
+def take(queue: SchedulingQueue, now_ns: int) -> QueuedPod:
+    queued = queue.pop(now_ns)
+    assert queued is not None
+    return queued
+
+
+def reject(
+    queue: SchedulingQueue,
+    name: str,
+    *by: str,
+    pending: tuple[str, ...] = (),
+    now_ns: int = 100 * S,
+) -> QueuedPod:
+    """Add a pod and let its cycle fail at once."""
+    queue.add(view(name), now_ns)
+    queued = take(queue, now_ns)
+    assert queued.pod.name == name
+    queue.add_unschedulable(queued, by, pending, now_ns)
+    return queued
+
+
+def where(queued: QueuedPod) -> Place:
+    return queued.place
+
+
+def was_flushed(queued: QueuedPod) -> bool:
+    return queued.was_flushed
+
+
+def names(queue: SchedulingQueue, now_ns: int) -> list[str]:
+    found = []
+    while (queued := queue.pop(now_ns)) is not None:
+        found.append(queued.pod.name)
+        queue.done(queued.uid)
+    return found
+
+
+def test_higher_priority_comes_first_then_who_came_first() -> None:
+    queue = make_queue()
+    for at, (name, priority) in enumerate([("a", 0), ("b", 5), ("c", 0), ("d", 5), ("e", -1)]):
+        queue.add(view(name, priority=priority), at)
+    assert names(queue, S) == ["b", "d", "a", "c", "e"]
+
+
+def test_pods_that_came_in_the_same_instant_keep_their_order() -> None:
+    queue = make_queue()
+    expected = [f"pod-{number * 7919 % 1000}" for number in range(1000)]
+    for name in expected:
+        queue.add(view(name), 5)
+    assert names(queue, S) == expected
+
+
+def test_the_order_can_be_a_comparison_of_a_plugin() -> None:
+    sort = sort_key_of(lambda one, other: one.pod.name > other.pod.name)
+    queue = SchedulingQueue({PROFILE: hint_map([Fit()])}, {}, sort)
+    for name in ("b", "c", "a"):
+        queue.add(view(name), 0)
+    assert names(queue, S) == ["c", "b", "a"]
+
+
+def test_an_empty_queue_gives_nothing() -> None:
+    queue = make_queue()
+    assert not queue.can_pop()
+    assert queue.pop(0) is None
+
+
+def test_a_rejected_pod_waits_until_a_plugin_that_rejected_it_says_queue() -> None:
+    queue = make_queue()
+    queued = reject(queue, "a", "Fit")
+    assert where(queued) is Place.UNSCHEDULABLE
+    assert queue.move_all(NODE_ADD, None, ["Taint"], 200 * S) == 0
+    assert where(queued) is Place.UNSCHEDULABLE
+    assert queue.move_all(NODE_ADD, None, ["Fit"], 200 * S) == 1
+    assert where(queued) is Place.ACTIVE
+
+
+@pytest.mark.parametrize(
+    ("by", "event", "is_woken"),
+    [
+        ("Taint", NODE_TAINT, True),
+        ("Taint", NODE_ADD, True),
+        ("Taint", NODE_LABEL, False),
+        ("Fit", NODE_TAINT, False),
+        ("Fit", CLAIM_ADD, False),
+        ("Unhinted", CLAIM_ADD, True),
+        ("Unhinted", NODE_ADD, False),
+        ("Deaf", NODE_ADD, False),
+        ("Deaf", CLAIM_ADD, False),
+        ("Everything", NODE_LABEL, True),
+        ("Everything", ClusterEvent(Resource.CSI_NODE, Action.DELETE), True),
+        ("Deaf", ClusterEvent(Resource.WILDCARD, Action.ALL), True),
+    ],
+)
+def test_only_events_a_plugin_registered_wake_its_pods(by: str, event: ClusterEvent, is_woken: bool) -> None:
+    queue = make_queue()
+    queued = reject(queue, "a", by)
+    assert queue.move_all(event, None, [by], 200 * S) == int(is_woken)
+    assert queued.place is (Place.ACTIVE if is_woken else Place.UNSCHEDULABLE)
+
+
+def test_pods_of_a_profile_without_hints_are_woken_by_any_event_somebody_wants() -> None:
+    queue = make_queue()
+    queue.add(view("a", profile="other"), 0)
+    queued = take(queue, 0)
+    queue.add_unschedulable(queued, ["Fit"], (), 0)
+    assert queue.move_all(NODE_LABEL, None, [], 100 * S) == 1
+    assert where(queued) is Place.ACTIVE
+
+
+def test_a_pod_woken_soon_after_it_failed_waits_for_its_backoff() -> None:
+    queue = make_queue(backoff=BackoffRule(is_windowed=False))
+    queued = reject(queue, "a", "Fit", now_ns=100 * S)
+    queue.move_all(NODE_ADD, None, ["Fit"], 100 * S + 1)
+    assert where(queued) is Place.BACKOFF
+    assert not queue.can_pop()
+    assert queue.next_deadline_ns(100 * S) == 101 * S + 1
+    assert queue.flush_backoff(101 * S) == 0
+    assert queue.flush_backoff(101 * S + 1) == 1
+    assert take(queue, 102 * S) is queued
+
+
+def test_with_windows_backoff_ends_on_the_second_after() -> None:
+    queue = make_queue()
+    queued = reject(queue, "a", "Fit", now_ns=100 * S + 300)
+    queue.move_all(NODE_ADD, None, ["Fit"], 101 * S)
+    assert where(queued) is Place.BACKOFF
+    assert queue.next_deadline_ns(101 * S) == 102 * S
+    assert queue.flush_backoff(102 * S - 1) == 0
+    assert queue.flush_backoff(102 * S) == 1
+    assert where(queued) is Place.ACTIVE
+
+
+def test_an_idle_scheduler_takes_rejected_pods_from_backoff_by_priority_but_not_failed_ones() -> None:
+    queue = make_queue()
+    for name, priority, by in (("low", 1, ["Fit"]), ("failed", 9, []), ("high", 2, ["Fit"])):
+        queue.add(view(name, priority=priority), 100 * S)
+        queue.add_unschedulable(take(queue, 100 * S), by, (), 100 * S)
+    queue.move_all(NODE_ADD, None, ["Fit"], 100 * S)
+    assert queue.counts() == {"active": 0, "backoff": 3, "unschedulable": 0, "gated": 0}
+    assert queue.can_pop()
+    assert names(queue, 100 * S) == ["high", "low"]
+    assert not queue.can_pop()
+    assert queue.incoming["PopFromBackoffQ", "active"] == 2
+    assert queue.flush_backoff(102 * S) == 1
+    assert names(queue, 102 * S) == ["failed"]
+
+
+def test_an_error_backs_off_and_is_retried_without_any_event() -> None:
+    queue = make_queue()
+    queued = reject(queue, "a", now_ns=100 * S)
+    assert where(queued) is Place.BACKOFF
+    assert (queued.consecutive_errors, queued.unschedulable_count) == (1, 0)
+    assert queue.flush_backoff(102 * S) == 1
+    assert take(queue, 102 * S) is queued
+    queue.add_unschedulable(queued, (), (), 102 * S)
+    assert (queued.consecutive_errors, queued.backoff_expiration_ns) == (2, 104 * S)
+    queue.flush_backoff(105 * S)
+    queue.add_unschedulable(take(queue, 105 * S), ["Fit"], (), 105 * S)
+    assert (queued.consecutive_errors, queued.unschedulable_count) == (0, 1)
+
+
+def test_a_pending_pod_skips_backoff_when_the_plugin_it_waits_for_says_queue() -> None:
+    queue = make_queue()
+    queued = reject(queue, "a", "Fit", pending=("Taint",))
+    queue.move_all(NODE_ADD, None, ["Fit"], 100 * S)
+    assert where(queued) is Place.BACKOFF
+    other = make_queue()
+    queued = reject(other, "a", "Fit", pending=("Taint",))
+    other.move_all(NODE_ADD, None, ["Fit", "Taint"], 100 * S)
+    assert where(queued) is Place.ACTIVE
+
+
+def test_no_backoff_at_all_if_its_maximum_is_zero() -> None:
+    queue = make_queue(backoff=BackoffRule(max_ns=0))
+    assert reject(queue, "a").place is Place.ACTIVE
+
+
+def test_an_event_during_the_cycle_is_not_lost() -> None:
+    queue = make_queue()
+    queue.add(view("a"), 0)
+    queued = take(queue, 0)
+    queue.move_all(NODE_ADD, None, ["Taint"], 1)
+    queue.move_all(NODE_ADD, None, ["Fit"], 2)
+    assert queue.in_flight_events() == 2
+    assert queue.add_unschedulable(queued, ["Fit"], (), 3) is Place.BACKOFF
+    assert queue.in_flight_events() == 0
+
+
+def test_events_before_the_cycle_and_events_for_others_do_not_wake_it() -> None:
+    queue = make_queue()
+    queue.add(view("first"), 0)
+    queue.add(view("second"), 1)
+    first = take(queue, 2)
+    queue.move_all(NODE_ADD, None, ["Fit"], 3)
+    second = take(queue, 4)
+    queue.move_all(NODE_ADD, None, ["Taint"], 5)
+    assert queue.add_unschedulable(second, ["Fit"], (), 6) is Place.UNSCHEDULABLE
+    assert queue.add_unschedulable(first, ["Fit"], (), 6) is Place.BACKOFF
+
+
+def test_events_are_forgotten_when_no_pod_in_flight_needs_them() -> None:
+    queue = make_queue()
+    for name in ("a", "b"):
+        queue.add(view(name), 0)
+    first = take(queue, 0)
+    queue.move_all(NODE_ADD, None, [], 1)
+    second = take(queue, 1)
+    queue.move_all(NODE_ADD, None, [], 2)
+    queue.move_all(NODE_LABEL, None, [], 2)
+    assert queue.in_flight_events() == 3
+    queue.done(first.uid)
+    assert queue.in_flight_events() == 2
+    queue.done(second.uid)
+    queue.done(second.uid)
+    queue.move_all(NODE_ADD, None, [], 3)
+    assert queue.in_flight_events() == 0
+    assert len(queue) == 0
+
+
+def test_a_change_of_the_pod_during_its_cycle_counts_and_the_new_version_comes_back() -> None:
+    queue = make_queue()
+    old, new = view("a"), view("a", labels={"x": "y"})
+    queue.add(old, 0)
+    queued = take(queue, 0)
+    assert queue.update(old, new, 1) is Place.IN_FLIGHT
+    assert queued.pod is old
+    assert queue.add_unschedulable(queued, ["Taint"], (), 2) is Place.BACKOFF
+    assert queued.pod is new
+
+
+def test_a_change_of_one_pod_in_flight_does_not_concern_another() -> None:
+    queue = make_queue()
+    old, new = view("a"), view("a", labels={"x": "y"})
+    queue.add(old, 0)
+    queue.add(view("b"), 1)
+    take(queue, 2)
+    other = take(queue, 2)
+    queue.update(old, new, 3)
+    assert queue.add_unschedulable(other, ["Taint"], (), 4) is Place.UNSCHEDULABLE
+
+
+def test_a_pod_deleted_during_its_cycle_does_not_come_back() -> None:
+    queue = make_queue()
+    queue.add(view("a"), 0)
+    queued = take(queue, 0)
+    queue.delete(view("a"))
+    assert queue.place_of("uid-a") is Place.IN_FLIGHT
+    queue.nominate(queued, "node-1")
+    assert queue.nominator.node_of("uid-a") == ""
+    assert queue.add_unschedulable(queued, ["Fit"], (), 1) is Place.GONE
+    assert len(queue) == 0
+
+
+def test_a_pod_deleted_and_created_again_during_its_cycle_is_another_pod() -> None:
+    queue = make_queue()
+    queue.add(view("a", uid="one"), 0)
+    queued = take(queue, 0)
+    queue.update(view("a", uid="one"), view("a", uid="two"), 1)
+    assert queue.add_unschedulable(queued, ["Fit"], (), 2) is Place.GONE
+    assert queue.place_of("two") is Place.ACTIVE
+
+
+def test_a_pod_that_was_taken_for_deleted_during_its_cycle_and_shows_up_again_is_kept() -> None:
+    queue = make_queue()
+    queue.add(view("a"), 0)
+    queued = take(queue, 0)
+    queue.delete(view("a"))
+    queue.add(view("a", nominated="node-1"), 1)
+    assert queue.nominator.node_of("uid-a") == "node-1"
+    assert queue.add_unschedulable(queued, ["Fit"], (), 2) is Place.UNSCHEDULABLE
+
+
+def test_a_pod_that_was_not_in_a_cycle_cannot_come_back_from_one() -> None:
+    queue = make_queue()
+    queue.add(view("a"), 0)
+    queued = take(queue, 0)
+    queue.done(queued.uid)
+    with pytest.raises(InvariantBroken):
+        queue.add_unschedulable(queued, ["Fit"], (), 1)
+
+
+def test_an_update_of_a_waiting_pod_wakes_it_only_if_a_rejector_cares() -> None:
+    queue = make_queue()
+    fit, taint = reject(queue, "fit", "Fit"), reject(queue, "taint", "Taint")
+    for name in ("fit", "taint"):
+        queue.update(view(name), view(name, labels={"x": "y"}), 200 * S)
+    assert where(fit) is Place.UNSCHEDULABLE
+    assert fit.pod.labels == {"x": "y"}
+    assert where(taint) is Place.ACTIVE
+    assert queue.incoming["TargetPodUpdatePodLabel", "active"] == 1
+
+
+def test_an_update_of_a_queued_pod_sorts_it_anew_and_one_of_an_unknown_pod_adds_it() -> None:
+    queue = make_queue()
+    queue.add(view("a"), 0)
+    queue.add(view("b"), 1)
+    queue.update(view("b"), view("b", priority=3), 2)
+    queue.update(view("c"), view("c", priority=1), 3)
+    assert names(queue, S) == ["b", "c", "a"]
+
+
+def test_adding_a_pod_twice_is_an_update() -> None:
+    queue = make_queue()
+    queue.add(view("a"), 0)
+    queue.add(view("b"), 1)
+    queue.add(view("a", labels={"x": "y"}), 2)
+    assert len(queue) == 2
+    assert take(queue, 3).pod.labels == {"x": "y"}
+
+
+def test_a_gated_pod_stays_out_until_its_gate_opens_and_an_event_asks_it() -> None:
+    gate = Gate()
+    gate.closed["uid-a"] = None
+    queue = make_queue(gate)
+    assert queue.add(view("a"), 0) is Place.GATED
+    assert queue.counts() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
+    assert queue.unschedulable_reasons["Gate", PROFILE] == 1
+    gate.asked.clear()
+    queue.move_all(NODE_ADD, None, ["Fit", "Gate"], 1)
+    assert gate.asked == []
+    queue.move_all(CLAIM_ADD, None, [], 2)
+    assert gate.asked == ["uid-a"]
+    assert queue.place_of("uid-a") is Place.GATED
+    gate.closed.clear()
+    assert queue.move_all(CLAIM_ADD, None, [], 3) == 1
+    queued = take(queue, 4)
+    assert (queued.initial_attempt_ns, queued.is_gated) == (3, False)
+    assert queue.unschedulable_reasons["Gate", PROFILE] == 0
+
+
+def test_a_gated_pod_is_let_in_by_a_change_of_its_own() -> None:
+    gate = Gate()
+    gate.closed["uid-a"] = None
+    queue = make_queue(gate)
+    queue.add(view("a"), 0)
+    gate.closed.clear()
+    assert queue.update(view("a"), view("a"), 1) is Place.GATED
+    assert queue.update(view("a"), view("a", labels={"x": "y"}), 2) is Place.ACTIVE
+
+
+def test_a_gate_that_closes_keeps_a_woken_pod_out() -> None:
+    gate = Gate()
+    queue = make_queue(gate)
+    queued = reject(queue, "a", "Fit")
+    gate.closed["uid-a"] = None
+    assert queue.move_all(NODE_ADD, None, ["Fit"], 100 * S) == 0
+    assert where(queued) is Place.GATED
+    assert queued.unschedulable_plugins == ("Fit", "Gate")
+
+
+def test_without_windows_the_gate_is_asked_when_backoff_is_over() -> None:
+    gate = Gate()
+    queue = make_queue(gate, backoff=BackoffRule(is_windowed=False))
+    queued = reject(queue, "a", "Fit")
+    gate.closed["uid-a"] = None
+    queue.move_all(NODE_ADD, None, ["Fit"], 100 * S)
+    assert where(queued) is Place.BACKOFF
+    assert queue.flush_backoff(200 * S) == 0
+    assert where(queued) is Place.GATED
+
+
+def test_a_pod_that_waited_five_minutes_is_tried_again() -> None:
+    queue = make_queue()
+    queued = reject(queue, "a", "Deaf", now_ns=100 * S)
+    assert queue.next_deadline_ns(100 * S) == 401 * S
+    assert queue.flush_unschedulable(400 * S) == 0
+    assert queue.flush_unschedulable(401 * S) == 1
+    assert where(queued) is Place.ACTIVE
+    assert was_flushed(queued)
+    queue.add_unschedulable(take(queue, 401 * S), ["Deaf"], (), 402 * S)
+    assert not was_flushed(queued)
+    assert queue.next_deadline_ns(402 * S) == 703 * S
+
+
+def test_a_gated_pod_is_asked_again_every_five_minutes() -> None:
+    gate = Gate()
+    gate.closed["uid-a"] = None
+    queue = make_queue(gate)
+    queue.add(view("a"), 0)
+    gate.asked.clear()
+    assert queue.flush_unschedulable(301 * S) == 0
+    assert gate.asked == ["uid-a"]
+    assert queue.next_deadline_ns(301 * S) == 602 * S
+    queued = queue.get("uid-a")
+    assert queued is not None
+    assert not was_flushed(queued)
+
+
+def test_a_flush_does_not_wake_pods_in_flight() -> None:
+    queue = make_queue()
+    reject(queue, "old", "Deaf", now_ns=0)
+    queue.add(view("new"), 0)
+    queued = take(queue, 0)
+    queue.flush_unschedulable(400 * S)
+    assert queue.add_unschedulable(queued, ["Deaf"], (), 400 * S) is Place.UNSCHEDULABLE
+
+
+def test_activated_pods_skip_backoff_and_one_in_flight_is_tried_again() -> None:
+    queue = make_queue()
+    waiting = reject(queue, "waiting", "Deaf")
+    backing_off = reject(queue, "backing-off")
+    queue.add(view("flying"), 0)
+    flying = take(queue, 100 * S)
+    queue.activate([view("flying"), view("backing-off"), view("unknown"), view("waiting")], 100 * S)
+    assert where(waiting) is Place.ACTIVE
+    assert where(backing_off) is Place.ACTIVE
+    assert queue.incoming["ForceActivate", "active"] == 2
+    assert queue.add_unschedulable(flying, ["Deaf"], (), 100 * S) is Place.BACKOFF
+    assert queue.place_of("uid-unknown") is Place.GONE
+
+
+def test_only_wanted_pods_are_moved() -> None:
+    queue = make_queue()
+    one, other = reject(queue, "one", "Fit"), reject(queue, "other", "Fit")
+    assert queue.move_all(NODE_ADD, None, ["Fit"], 200 * S, lambda pod: pod.name == "other") == 1
+    assert (one.place, other.place) == (Place.UNSCHEDULABLE, Place.ACTIVE)
+
+
+def test_pods_on_nodes_wake_those_that_wait_for_them() -> None:
+    queue = make_queue()
+    for step in ("added", "updated", "deleted"):
+        queued = reject(queue, step, "Everything")
+        pod = view("other")
+        if step == "added":
+            queue.assigned_pod_added(pod, 200 * S)
+        elif step == "updated":
+            queue.assigned_pod_updated(pod, view("other", labels={"x": "y"}), 200 * S)
+        else:
+            queue.assigned_pod_deleted(pod, 200 * S)
+        assert where(queued) is Place.ACTIVE
+        queue.delete(queued.pod)
+
+
+@pytest.mark.parametrize("place", [Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED])
+def test_a_deleted_pod_is_gone_from_wherever_it_was(place: Place) -> None:
+    gate = Gate()
+    queue = make_queue(gate)
+    if place is Place.GATED:
+        gate.closed["uid-a"] = None
+    if place in (Place.ACTIVE, Place.GATED):
+        queue.add(view("a", nominated="node-1"), 0)
+    else:
+        reject(queue, "a", *(["Fit"] if place is Place.UNSCHEDULABLE else []))
+    assert [queued.uid for queued in queue.pods_in(place)] == ["uid-a"]
+    queue.delete(view("a"))
+    assert queue.place_of("uid-a") is Place.GONE
+    assert queue.pods_in(place) == []
+    assert not +queue.unschedulable_reasons
+    assert len(queue.nominator) == 0
+    assert queue.next_deadline_ns(0) is None
+    assert queue.pop(1000 * S) is None
+
+
+def test_incoming_pods_are_counted_by_why_and_where() -> None:
+    queue = make_queue()
+    reject(queue, "a", "Fit")
+    queue.move_all(NODE_ADD, None, ["Fit"], 100 * S)
+    queue.flush_backoff(200 * S)
+    assert dict(queue.incoming) == {
+        ("UnscheduledPodAdd", "active"): 1,
+        ("ScheduleAttemptFailure", "unschedulable"): 1,
+        ("NodeAdd", "backoff"): 1,
+        ("BackoffComplete", "active"): 1,
+    }
+
+
+def test_plugins_are_blamed_from_rejection_to_the_next_attempt() -> None:
+    queue = make_queue()
+    reject(queue, "a", "Fit", pending=("Taint", "Fit"))
+    assert +queue.unschedulable_reasons == {("Fit", PROFILE): 1, ("Taint", PROFILE): 1}
+    queue.move_all(NODE_ADD, None, ["Fit", "Taint"], 200 * S)
+    take(queue, 200 * S)
+    assert not +queue.unschedulable_reasons
+    assert not -queue.unschedulable_reasons
+
+
+def test_a_nomination_survives_the_cycle_and_updates_that_do_not_know_it() -> None:
+    queue = make_queue()
+    queue.add(view("a"), 0)
+    queued = take(queue, 0)
+    queue.add_unschedulable(queued, ["Fit"], (), 1)
+    queue.nominate(queued, "node-1")
+    newer = view("a", labels={"x": "y"})
+    queue.update(view("a"), newer, 2)
+    assert queue.nominator.for_node("node-1") == [newer]
+
+
+def test_the_best_of_all_events_during_the_cycle_counts() -> None:
+    queue = make_queue()
+    queue.add(view("a"), 100 * S)
+    queued = take(queue, 100 * S)
+    queue.move_all(NODE_ADD, None, ["Fit"], 100 * S)
+    queue.move_all(NODE_ADD, None, ["Taint"], 100 * S)
+    assert queue.add_unschedulable(queued, ["Fit"], ["Taint"], 100 * S) is Place.ACTIVE
+
+
+@pytest.mark.parametrize(("is_windowed", "place"), [(True, Place.ACTIVE), (False, Place.GATED)])
+def test_activation_asks_the_gate_unless_backoff_has_asked_it(is_windowed: bool, place: Place) -> None:
+    gate = Gate()
+    queue = make_queue(gate, backoff=BackoffRule(is_windowed=is_windowed))
+    queued = reject(queue, "a", "Fit")
+    queue.move_all(NODE_ADD, None, ["Fit"], 100 * S)
+    assert where(queued) is Place.BACKOFF
+    gate.closed["uid-a"] = None
+    queue.activate([view("a")], 100 * S)
+    assert where(queued) is place
