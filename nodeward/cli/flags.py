@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 DEFAULT_DIR: Final = ".nodeward"
 DEFAULT_PORT: Final = 6443
@@ -15,8 +14,7 @@ DEFAULT_SERVICES: Final = "10.96.0.0/16"
 BENCHMARKS: Final = ("api", "features", "rules")
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """One subcommand: what it is for, its flags, and the module whose `run(args)` does it."""
 
     name: str

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,12 @@ def test_a_damaged_certificate_or_key_is_named_and_left_alone(tmp_path: Path, na
     said = refusal(tmp_path, "--port", "0", "--store", "memory")
     assert said.startswith(f"nodeward: {damaged} is not a PEM ")
     assert damaged.read_text() == "garbage\n"
+
+
+def test_help_needs_nothing_that_is_slow_to_import() -> None:
+    """`nodeward --help` is there in 80 ms because of what it leaves alone."""
+    asking = "import sys; from nodeward.cli.main import build_parser; build_parser(); print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True, check=True)
+    loaded = set(told.stdout.split())
+    assert "nodeward.cli.flags" in loaded
+    assert not loaded & {"asyncio", "dataclasses", "difflib", "inspect", "logging", "msgspec", "ssl", "yaml"}
