@@ -180,6 +180,8 @@ class Writer:
             old = decoder(strategy.type).decode(item.data)
             new = make(item, old)
             self._forget_unborn(call, strategy, new, old)
+            if not new.metadata.resource_version.strip("0"):
+                new.metadata.resource_version = ""  # version 0 is any
             insists = bool(new.metadata.resource_version)
             try:
                 written = await self._try_update(call, strategy, mode, item, old, new)
@@ -330,7 +332,7 @@ def _match_identity(
             detail = f'strconv.ParseUint: parsing "{meta.resource_version}": invalid syntax'
             fault = invalid_field(FieldPath("metadata.resourceVersion"), meta.resource_version, detail)
             raise invalid(kind.group, kind.name, call.name, [fault])
-        if meta.resource_version.lstrip("0") not in ("", str(item.revision)):
+        if meta.resource_version.lstrip("0") != str(item.revision):
             raise conflict(kind.group, kind.resource, call.name, MODIFIED)
     elif not strategy.allows_unconditional_update and call.verb == "update":
         fault = invalid_field(FieldPath("metadata.resourceVersion"), 0, "must be specified for an update")

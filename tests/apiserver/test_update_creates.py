@@ -116,3 +116,16 @@ def test_a_deletion_timestamp_is_neither_set_nor_changed_by_an_update() -> None:
         assert answer["metadata"]["deletionTimestamp"] == marked["metadata"]["deletionTimestamp"]
 
     play(story)
+
+
+def test_version_zero_is_no_version() -> None:
+    async def story(server: ApiServer, admin: Caller) -> None:
+        await admin.send("POST", MAPS, config("c"))
+        await admin.send("POST", LEASES, {"metadata": {"name": "l"}})
+        body = config("c", "b", resourceVersion="0")
+        assert (await admin.send("PUT", f"{MAPS}/c", body)).status == 200
+        lease = {"metadata": {"name": "l", "resourceVersion": "0"}}
+        status, answer = await admin.json("PUT", f"{LEASES}/l", lease)
+        assert (status, answer["details"]["causes"][0]["field"]) == (422, "metadata.resourceVersion")
+
+    play(story)

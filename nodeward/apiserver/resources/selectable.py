@@ -14,8 +14,17 @@ from nodeward.apiserver.item import Item
 from nodeward.rules.selectors import Fields, Labels
 
 ALWAYS = ("metadata.name", "metadata.namespace")
-#: Names a selector may use for a field that is called otherwise.
-ALIASES = {"source": "source.component"}
+#: Names a selector may use for a field that is called otherwise: events are stored in their older form.
+ALIASES = {
+    "source": "source.component",
+    "reportingController": "reportingComponent",
+    **{
+        f"regarding.{name}": f"involvedObject.{name}"
+        for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+    },
+}
+#: Where a value comes from if it is not where it should be.
+_OTHERWISE = {"source": "reportingComponent"}
 
 
 def _struct(name: str, paths: Iterable[tuple[str, ...]]) -> type[msgspec.Struct]:
@@ -58,6 +67,8 @@ class Selected:
         value: Any = self._struct
         for part in ALIASES.get(path, path).split("."):
             value = getattr(value, f"f_{part}", None)
+            if value is None and path in _OTHERWISE:
+                return self.value(_OTHERWISE[path])
             if value is None:
                 return "false" if path in _BOOLEANS else ""
         if isinstance(value, bool):

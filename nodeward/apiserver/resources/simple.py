@@ -25,11 +25,18 @@ _EVENT_FIELDS = (
     "source",
     "type",
 )
+#: What the fields of the newer form are selected by, and nothing else.
+_NEW_EVENT_FIELDS = (
+    *(f"regarding.{name.partition('.')[2]}" for name in _EVENT_FIELDS if "." in name),
+    "reason",
+    "reportingController",
+    "type",
+)
 
 SIMPLE: dict[tuple[str, str], type[Strategy]] = {
     ("", "endpoints"): _facts("Endpoints", creates_on_update=True),
     ("", "events"): _facts("Events", creates_on_update=True, has_dependents=False, selectable=_EVENT_FIELDS),
-    ("events.k8s.io", "events"): _facts("EventsView", creates_on_update=True, selectable=_EVENT_FIELDS),
+    ("events.k8s.io", "events"): _facts("EventsView", creates_on_update=True, selectable=_NEW_EVENT_FIELDS),
     ("", "limitranges"): _facts("LimitRanges", creates_on_update=True),
     ("", "persistentvolumes"): _facts("PersistentVolumes", answers_deleted=True),
     ("", "persistentvolumeclaims"): _facts("PersistentVolumeClaims", answers_deleted=True),

@@ -25,7 +25,7 @@ from nodeward.apiserver.api import Api
 from nodeward.apiserver.reading_body import check_options, read_object
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.subresources.binding import set_condition
-from nodeward.apiserver.verbs.delete import delete_one
+from nodeward.apiserver.verbs.delete import check_delete_options, check_preconditions, delete_one
 from nodeward.apiserver.writing import UPDATE_ATTEMPTS
 from nodeward.rules.selectors import from_label_selector
 
@@ -41,6 +41,7 @@ async def evict(api: Api, call: Call, kind: Kind) -> Answer:
     if eviction.metadata.name and eviction.metadata.name != call.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = eviction.delete_options or DeleteOptions()
+    check_delete_options(options)
     is_dry_run = call.is_dry_run or "All" in options.dry_run
     if is_dry_run:
         options.dry_run = ["All"]
@@ -56,7 +57,7 @@ async def evict(api: Api, call: Call, kind: Kind) -> Answer:
         if budget is not None and not _ignores_unready(pod, budget):
             await _spend(api, call, budget, pod, is_dry_run=is_dry_run)
     if not is_dry_run:
-        await _mark(api, kind, call)
+        await _mark(api, kind, call, options)
     await delete_one(api, call, kind, call.namespace, call.name, options)
     return success(201)
 
@@ -150,13 +151,15 @@ async def _spend(api: Api, call: Call, budget: PodDisruptionBudget, pod: Pod, *,
     raise timeout(f'couldn\'t update PodDisruptionBudget "{budget.metadata.name}" due to conflicts', 10)
 
 
-async def _mark(api: Api, kind: Kind, call: Call) -> None:
+async def _mark(api: Api, kind: Kind, call: Call, options: DeleteOptions) -> None:
     """Say in the pod's conditions why it goes, for whoever replaces it."""
+    strategy = api.strategy(kind)
     for _ in range(UPDATE_ATTEMPTS):
         item = api.env.hub.cache(kind).objects.get(f"{call.namespace}/{call.name}")
         if item is None:
             raise not_found("", "pods", call.name)
         pod = decoder(Pod).decode(item.data)
+        check_preconditions(strategy, pod, options)
         if pod.metadata.deletion_timestamp is not None or pod.status.phase in _ENDED:
             return
         condition = PodCondition(
@@ -166,5 +169,9 @@ async def _mark(api: Api, kind: Kind, call: Call) -> None:
             message="Eviction API: evicting",
         )
         set_condition(pod, condition, api.env.now())
-        if await api.writer.replace_marked(kind, pod, item) is not None:
+        written = await api.writer.replace_marked(kind, pod, item)
+        if written is not None:
+            if options.preconditions is not None and options.preconditions.resource_version is not None:
+                # The version the caller insists on was right, and only this very write has changed it.
+                options.preconditions.resource_version = str(written.item.revision)
             return

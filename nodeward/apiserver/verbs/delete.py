@@ -102,13 +102,12 @@ def read_options(call: Call) -> DeleteOptions:
         if call.query.has("orphanDependents"):
             options.orphan_dependents = call.query.flag("orphanDependents")
         options.dry_run = list(call.query.all("dryRun"))
-    faults = _faults(options)
-    if faults:
-        raise invalid("meta.k8s.io", "DeleteOptions", "", faults)
+    check_delete_options(options)
     return options
 
 
-def _faults(options: DeleteOptions) -> list[FieldError]:
+def check_delete_options(options: DeleteOptions) -> None:
+    """Refuse options that mean nothing, or two things."""
     faults: list[FieldError] = []
     policy = options.propagation_policy
     where = FieldPath("propagationPolicy")
@@ -119,7 +118,8 @@ def _faults(options: DeleteOptions) -> list[FieldError]:
         faults.append(not_supported(where, policy, ("Foreground", "Background", "Orphan", "nil")))
     if any(value != "All" for value in options.dry_run):
         faults.append(not_supported(FieldPath("dryRun"), options.dry_run, ("All",)))
-    return faults
+    if faults:
+        raise invalid("meta.k8s.io", "DeleteOptions", "", faults)
 
 
 async def delete_one(
@@ -135,7 +135,7 @@ async def delete_one(
         if item is None:
             raise not_found(kind.group, kind.resource, name)
         obj = decoder(strategy.type).decode(item.data)
-        _check_preconditions(strategy, obj, options)
+        check_preconditions(strategy, obj, options)
         write = Write("DELETE", kind, namespace, name, "", call.user, None, obj, is_dry_run=is_dry_run)
         api.chain.validate(write)
         before = encode(obj)
@@ -161,7 +161,8 @@ def _bare(obj: Any) -> bytes:
     return encode(obj)
 
 
-def _check_preconditions(strategy: Strategy, obj: Any, options: DeleteOptions) -> None:
+def check_preconditions(strategy: Strategy, obj: Any, options: DeleteOptions) -> None:
+    """Refuse to delete another object than the one that was meant."""
     wanted = options.preconditions
     if wanted is None:
         return
