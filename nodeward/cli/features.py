@@ -21,14 +21,18 @@ import msgspec
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.resource_v1 import ResourceClaim
-from nodeward.base.errors import ConfigError
+from nodeward.base.errors import ConfigError, NodewardError
 from nodeward.cli.manifests import objects, some
 from nodeward.features import FRAMEWORK, Feature, Gates, NodeConfiguration, PodInfo, Version
 
 
 def run(args: argparse.Namespace) -> int:
-    """Answer one question; 1 means that a node does not match."""
-    return _QUESTIONS[args.question](args)
+    """Answer one question. 1 is an answer, that a node does not match, so trouble is 2, as with grep and diff."""
+    try:
+        return _QUESTIONS[args.question](args)
+    except NodewardError as error:
+        print(f"nodeward: {error}", file=sys.stderr)
+        return 2
 
 
 def _discover(args: argparse.Namespace) -> int:

@@ -182,7 +182,9 @@ def _features(parser: argparse.ArgumentParser) -> None:
         metavar="OLD.yaml",
         help="the pod as it was: tell what the change to POD.yaml needs",
     )
-    match = question("match", "whether nodes have what a pod needs; exit code 1 if one has not")
+    match = question(
+        "match", "whether nodes have what a pod needs; exit code 1 if one has not, 2 if it cannot be told"
+    )
     match.add_argument(
         "pod", metavar="POD.yaml", help="a Pod, and the ResourceClaims it refers to; - is stdin"
     )

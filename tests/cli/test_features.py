@@ -173,7 +173,7 @@ def test_requirements_tell_what_a_node_needs_to_declare_a_feature(terminal: Term
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(terminal: Terminal, arguments: tuple[str, ...], why: str) -> None:
-    assert terminal.run(*arguments) == (1, "", f"nodeward: {why}\n")
+    assert terminal.run(*arguments) == (2, "", f"nodeward: {why}\n")
 
 
 def test_files_with_the_wrong_things_in_them_are_refused(terminal: Terminal) -> None:
@@ -186,4 +186,4 @@ def test_files_with_the_wrong_things_in_them_are_refused(terminal: Terminal) -> 
         '"new" is not a version, such as 1.36 or v1.36.2\n'
     )
     wrong = f"nodeward: {machine}:3: kind: v1 Node, want Pod or ResourceClaim\n"
-    assert terminal.run("match", machine, pod) == (1, "", wrong)
+    assert terminal.run("match", machine, pod) == (2, "", wrong)
