@@ -10,9 +10,8 @@ forgotten when no pod is left that took off before it.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodeward.base.invariant import InvariantBroken
 from nodeward.scheduler.framework.events import ClusterEvent
@@ -20,8 +19,7 @@ from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.queue.queued_pod import QueuedPod
 
 
-@dataclass(frozen=True, slots=True)
-class Happened:
+class Happened(NamedTuple):
     """An event with the objects it is about; `only` names the one pod it concerns, if not all."""
 
     event: ClusterEvent

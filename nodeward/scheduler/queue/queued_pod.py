@@ -111,9 +111,12 @@ class QueuedPod:
 SortKey: TypeAlias = Callable[[QueuedPod], Any]
 
 
-def priority_sort(queued: QueuedPod) -> tuple[int, int]:
-    """Kubernetes' PrioritySort: the higher priority first, then who has waited longer."""
-    return -queued.pod.priority, queued.timestamp_ns
+def priority_sort(queued: QueuedPod) -> int:
+    """Kubernetes' PrioritySort: the higher priority first, then who has waited longer.
+
+    One number instead of a pair, because a heap of 100,000 pods does little but compare. No instant reaches 2**64 ns.
+    """
+    return queued.timestamp_ns - (queued.pod.priority << 64)
 
 
 def sort_key_of(less: Callable[[QueuedPod, QueuedPod], bool]) -> SortKey:

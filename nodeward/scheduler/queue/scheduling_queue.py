@@ -257,22 +257,7 @@ class SchedulingQueue:
         """Wake every waiting pod that the event may help; only `wanted` ones, if given. How many were woken."""
         if (not self._waiting and not self._in_flight) or not self._hints.is_of_interest(event):
             return 0
-        label = self._hints.label(event)
-        woken = 0
-        for group, pods in self._waiting.groups():
-            if group.gating_plugin and not self._hints.may_ungate(event, group.gating_plugin):
-                continue
-            asked = self._hints.asked(group.profile, group.rejected_by, group.pending_for, event)
-            if asked is Strategy.SKIP:
-                continue
-            for queued in list(pods.values()):
-                if wanted is not None and not wanted(queued.pod):
-                    continue
-                strategy = verdict(asked, queued.pod, old, new)
-                if strategy is not Strategy.SKIP:
-                    self._waiting.remove(queued)
-                    place = self._requeue(queued, strategy, label, now_ns)
-                    woken += place is Place.ACTIVE or place is Place.BACKOFF
+        woken = self._wake(event, old, new, now_ns, wanted) if self._waiting else 0
         self._in_flight.record(Happened(event, old, new))
         return woken
 
@@ -330,6 +315,32 @@ class SchedulingQueue:
         return woken
 
     # Inside: a pod that `_leave`s, or lands, is put somewhere by exactly one of `_requeue`, `_to_active`, `_put`.
+
+    def _wake(
+        self,
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        now_ns: int,
+        wanted: Callable[[PodView], bool] | None,
+    ) -> int:
+        label = self._hints.label(event)
+        woken = 0
+        for group, pods in self._waiting.groups():
+            if group.gating_plugin and not self._hints.may_ungate(event, group.gating_plugin):
+                continue
+            asked = self._hints.asked(group.profile, group.rejected_by, group.pending_for, event)
+            if asked is Strategy.SKIP:
+                continue
+            for queued in list(pods.values()):
+                if wanted is not None and not wanted(queued.pod):
+                    continue
+                strategy = verdict(asked, queued.pod, old, new)
+                if strategy is not Strategy.SKIP:
+                    self._waiting.remove(queued)
+                    place = self._requeue(queued, strategy, label, now_ns)
+                    woken += place is Place.ACTIVE or place is Place.BACKOFF
+        return woken
 
     def _newest(self, queued: QueuedPod) -> PodView:
         flight = self._in_flight.get(queued.pod.uid)

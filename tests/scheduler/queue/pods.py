@@ -14,6 +14,7 @@ from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status, unresolvable
 from nodeward.scheduler.queue.backoff import BackoffRule
 from nodeward.scheduler.queue.hints import hint_map
+from nodeward.scheduler.queue.queued_pod import Place, QueuedPod
 from nodeward.scheduler.queue.scheduling_queue import QueueSettings, SchedulingQueue
 
 S: Final = 10**9
@@ -120,3 +121,40 @@ def make_queue(gate: Gate | None = None, *, backoff: BackoffRule | None = None) 
         {PROFILE: (gate,)},
         settings=QueueSettings(backoff=backoff or BackoffRule()),
     )
+
+
+def take(queue: SchedulingQueue, now_ns: int) -> QueuedPod:
+    queued = queue.pop(now_ns)
+    assert queued is not None
+    return queued
+
+
+def reject(
+    queue: SchedulingQueue,
+    name: str,
+    *by: str,
+    pending: tuple[str, ...] = (),
+    now_ns: int = 100 * S,
+) -> QueuedPod:
+    """Add a pod and let its cycle fail at once."""
+    queue.add(view(name), now_ns)
+    queued = take(queue, now_ns)
+    assert queued.pod.name == name
+    queue.add_unschedulable(queued, by, pending, now_ns)
+    return queued
+
+
+def where(queued: QueuedPod) -> Place:
+    return queued.place
+
+
+def was_flushed(queued: QueuedPod) -> bool:
+    return queued.was_flushed
+
+
+def names(queue: SchedulingQueue, now_ns: int) -> list[str]:
+    found = []
+    while (queued := queue.pop(now_ns)) is not None:
+        found.append(queued.pod.name)
+        queue.done(queued.uid)
+    return found
