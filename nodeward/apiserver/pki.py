@@ -74,7 +74,9 @@ class Pki:
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise WorldError(f"cannot make the certificate directory {directory}: {error.strerror}") from error
+            raise WorldError(
+                f"cannot make the certificate directory {directory}: {error.strerror}"
+            ) from error
         self._authority = self._open_authority()
 
     @property
