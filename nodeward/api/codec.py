@@ -59,6 +59,14 @@ _TREE = msgspec.json.Decoder()
 encode = _ENCODER.encode
 
 
+_IN_ORDER = msgspec.json.Encoder(enc_hook=_encode_hook, order="deterministic")
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON but for the order of keys (to Python alone, 1 is True)."""
+    return bool(one == other) and _IN_ORDER.encode(one) == _IN_ORDER.encode(other)
+
+
 def _tree_hook(value: Any) -> Any:
     return _TREE.decode(value) if isinstance(value, msgspec.Raw) else _encode_hook(value)
 

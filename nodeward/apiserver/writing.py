@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from nodeward.api.codec import decoder, to_stored, with_revision
+from nodeward.api.codec import decoder, same, to_stored, with_revision
 from nodeward.api.errors import (
     MODIFIED,
     ApiError,
@@ -225,7 +225,7 @@ class Writer:
         self._warn(call, strategy, new, old)
         self._chain.validate(write)
         value = to_stored(new)
-        if with_revision(value, item.revision) == item.data:
+        if with_revision(value, item.revision) == item.data or _is_same(new, old):
             return Written(item)
         if call.is_dry_run:
             return Written(Item(item.revision, with_revision(value, item.revision)))
@@ -351,6 +351,12 @@ def _keep_system_metadata(new: KubeObject, old: KubeObject) -> None:
         mine.deletion_timestamp = theirs.deletion_timestamp
     if mine.deletion_grace_period_seconds is None:
         mine.deletion_grace_period_seconds = theirs.deletion_grace_period_seconds
+
+
+def _is_same(new: KubeObject, old: KubeObject) -> bool:
+    """Whether they differ in nothing but the order of keys."""
+    old.kind, old.api_version = new.kind, new.api_version
+    return same(new, old)
 
 
 def _is_finished(new: KubeObject, old: KubeObject) -> bool:

@@ -17,6 +17,7 @@ ALWAYS = ("metadata.name", "metadata.namespace")
 #: Names a selector may use for a field that is called otherwise: events are stored in their older form.
 ALIASES = {
     "source": "source.component",
+    "status.successful": "status.succeeded",
     "reportingController": "reportingComponent",
     **{
         f"regarding.{name}": f"involvedObject.{name}"
@@ -70,7 +71,7 @@ class Selected:
             if value is None and path in _OTHERWISE:
                 return self.value(_OTHERWISE[path])
             if value is None:
-                return "false" if path in _BOOLEANS else ""
+                return _ABSENT.get(path, "")
         if isinstance(value, bool):
             return "true" if value else "false"
         return value if isinstance(value, str) else str(value)
@@ -85,5 +86,10 @@ class Selected:
         return labels.matches(self.labels) and fields.matches(self.value)
 
 
-#: Fields whose absence means false.
-_BOOLEANS = frozenset({"spec.unschedulable", "spec.hostNetwork"})
+#: What the absence of a field means.
+_ABSENT = {
+    "spec.unschedulable": "false",
+    "spec.hostNetwork": "false",
+    "status.replicas": "0",
+    "status.successful": "0",
+}

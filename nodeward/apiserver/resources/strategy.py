@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 
 import msgspec
 
-from nodeward.api.codec import encode
+from nodeward.api.codec import same
 from nodeward.api.defaults import DEFAULTS
 from nodeward.api.meta import KubeObject, ObjectMeta
 from nodeward.api.scheme import Kind
@@ -92,16 +92,16 @@ class Strategy:
     def count_generation(self, new: Any, old: Any) -> None:
         """A change of what the user asked for is a new generation."""
         new.metadata.generation = old.metadata.generation
-        if self.desired(new) != self.desired(old):
+        if not same(self.desired(new), self.desired(old)):
             new.metadata.generation += 1
 
-    def desired(self, obj: Any) -> bytes:
-        """What counts as the user's wish, in a form that can be compared."""
+    def desired(self, obj: Any) -> Any:
+        """What counts as the user's wish, in a form that can be compared (the order of keys is nobody's wish)."""
         if hasattr(obj, "spec"):
-            return encode(obj.spec)
+            return obj.spec
         # Who wrote it when and how often is not a wish.
         meta = ObjectMeta(labels=obj.metadata.labels)
-        return encode(msgspec.structs.replace(obj, kind="", api_version="", metadata=meta))
+        return msgspec.structs.replace(obj, kind="", api_version="", metadata=meta)
 
     # -- refusing
 

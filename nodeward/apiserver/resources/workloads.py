@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from nodeward.api.batch_v1 import Job
-from nodeward.api.codec import encode
 from nodeward.api.core_v1.pod import PodTemplateSpec
 from nodeward.api.defaults.pod_gates import drop_disabled_spec_fields
 from nodeward.api.meta import LabelSelector
@@ -43,6 +42,10 @@ class Deployments(Templated):
         super().prepare_status(new, old, env)
         new.metadata.labels = old.metadata.labels
 
+    def desired(self, obj: Any) -> Any:
+        """Annotations as well: they are handed down to replica sets."""
+        return obj.spec, obj.metadata.annotations
+
 
 class ReplicaSets(Templated):
     selectable: ClassVar[tuple[str, ...]] = ("status.replicas",)
@@ -61,8 +64,8 @@ class PodTemplates(Templated):
         found: PodTemplateSpec | None = obj.template
         return found
 
-    def desired(self, obj: Any) -> bytes:
-        return encode(obj.template)
+    def desired(self, obj: Any) -> Any:
+        return obj.template
 
 
 class ReplicationControllers(Templated):
