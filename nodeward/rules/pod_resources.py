@@ -23,11 +23,16 @@ _NOTHING: Mapping[str, Quantity] = {}
 
 
 def pod_requests(
-    pod: Pod, *, with_pod_level: bool = True, with_status: bool = False, with_overhead: bool = True
+    pod: Pod,
+    *,
+    with_pod_level: bool = True,
+    with_status: bool = False,
+    with_overhead: bool = True,
+    missing: Mapping[str, Quantity] = _NOTHING,
 ) -> Amounts:
-    """What must be set aside for the pod."""
+    """What must be set aside for the pod. A container that does not say is taken to ask for what is in `missing`."""
     spec = pod.spec
-    total = _aggregate(spec, lambda container: container.resources.requests)
+    total = _aggregate(spec, lambda container: container.resources.requests, missing)
     if with_status:
         is_infeasible = resize_is_infeasible(pod)
         statuses = _statuses(pod)
@@ -44,8 +49,8 @@ def pod_requests(
                 return status.resources.requests
             return allocated(container)
 
-        held = _aggregate(spec, allocated)
-        raise_to(held, _aggregate(spec, actuated))
+        held = _aggregate(spec, allocated, missing)
+        raise_to(held, _aggregate(spec, actuated, missing))
         if is_infeasible:
             total = held
         else:
@@ -126,19 +131,22 @@ def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
     return {status.name: status for status in listed}
 
 
-def _aggregate(spec: PodSpec, pick: _Pick) -> Amounts:
+def _aggregate(spec: PodSpec, pick: _Pick, missing: Mapping[str, Quantity] = _NOTHING) -> Amounts:
+    def taken(container: Container) -> Mapping[str, Quantity]:
+        return {**missing, **pick(container)} if missing else pick(container)
+
     total: Amounts = {}
     for container in spec.containers:
-        add(total, pick(container))
+        add(total, taken(container))
     side_cars: Amounts = {}
     starting: Amounts = {}
     for container in spec.init_containers:
         if container.restart_policy == "Always":
-            add(total, pick(container))
-            add(side_cars, pick(container))
+            add(total, taken(container))
+            add(side_cars, taken(container))
             raise_to(starting, side_cars)
         else:
-            together = dict(pick(container))
+            together = dict(taken(container))
             add(together, side_cars)
             raise_to(starting, together)
     raise_to(total, starting)

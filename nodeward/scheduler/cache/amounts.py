@@ -1,0 +1,121 @@
+"""How much of each resource a pod takes of its node, as whole numbers.
+
+CPU counts in millicores, all else in whole units. `requested` is what must fit; `scored` is what nodes are compared
+by: a container that asks for no CPU or memory is taken to use a little. A pod that is being resized takes the larger
+of what it asks for, was promised and has (so that CPUs it still holds are not given away). The amounts of a pod are
+kept with it, so that what is taken off a node later is what was put on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeward.api.codec import encode
+from nodeward.api.core_v1.pod import Pod
+from nodeward.base.quantity import Quantity
+from nodeward.rules.pod_resources import pod_requests, resize_is_infeasible
+from nodeward.scheduler.framework.pod import DEFAULT_CPU_MILLI, DEFAULT_MEMORY
+
+PODS: Final = "pods"
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+
+#: More than this counts as this, so that a hundred times it is still a number of 64 bits.
+MOST: Final = 2**56
+
+#: What a container that says nothing is taken to use.
+MISSING: Final = {CPU: Quantity.of_milli(DEFAULT_CPU_MILLI), MEMORY: Quantity.of_int(DEFAULT_MEMORY)}
+
+#: Different amounts remembered; when there are more, all are forgotten.
+REMEMBERED: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """What one pod takes; both maps hold one of `pods`, and nothing that is zero."""
+
+    requested: Mapping[str, int]
+    scored: Mapping[str, int]
+    #: the same by the lines of the table; shorter than it when other resources came later
+    requested_lines: NDArray[np.int64] = field(compare=False, repr=False)
+    scored_lines: NDArray[np.int64] = field(compare=False, repr=False)
+
+
+def whole(amounts: Mapping[str, Quantity]) -> dict[str, int]:
+    """Quantities as numbers; nothing is left out."""
+    return {
+        name: min(quantity.milli_value if name == CPU else quantity.value, MOST)
+        for name, quantity in amounts.items()
+    }
+
+
+def scored_requests(pod: Pod) -> dict[str, int]:
+    """What a pod that does not run yet counts for when nodes are compared."""
+    return whole(pod_requests(pod, missing=MISSING))
+
+
+class Accountant:
+    """Works out amounts, once for pods that ask for the same. `line_of` says where a resource is in the table."""
+
+    def __init__(self, line_of: Callable[[str], int]) -> None:
+        self._line_of = line_of
+        self._known: dict[bytes, Amounts] = {}
+
+    def amounts(self, pod: Pod) -> Amounts:
+        """What the pod takes, as it stands now. Equal pods get the same object as long as it is remembered."""
+        if _has_resources_of_its_own(pod):
+            return self._work_out(pod)
+        spec = pod.spec
+        key = encode(
+            (
+                spec.resources,
+                spec.overhead,
+                [container.resources.requests for container in spec.containers],
+                [(each.resources.requests, each.restart_policy) for each in spec.init_containers],
+            )
+        )
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            found = self._known[key] = self._work_out(pod)
+        return found
+
+    def _work_out(self, pod: Pod) -> Amounts:
+        requested = {name: n for name, n in whole(pod_requests(pod, with_status=True)).items() if n > 0}
+        scored = whole(pod_requests(pod, with_status=True, missing=MISSING))
+        scored = {name: n for name, n in scored.items() if n > 0}
+        requested[PODS] = scored[PODS] = 1
+        return Amounts(requested, scored, self._by_line(requested), self._by_line(scored))
+
+    def _by_line(self, amounts: Mapping[str, int]) -> NDArray[np.int64]:
+        lines = [self._line_of(name) for name in amounts]
+        vector = np.zeros(max(lines) + 1, np.int64)
+        vector[lines] = list(amounts.values())
+        return vector
+
+
+def total(amounts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """All of them together."""
+    found: dict[str, int] = {}
+    for each in amounts:
+        for name, amount in each.items():
+            found[name] = found.get(name, 0) + amount
+    return found
+
+
+def _has_resources_of_its_own(pod: Pod) -> bool:
+    """Whether its status says other things about resources than its spec."""
+    status = pod.status
+    if not status.container_statuses and not status.init_container_statuses and not status.conditions:
+        return False
+    return resize_is_infeasible(pod) or any(
+        each.allocated_resources or each.resources is not None
+        for each in (*status.container_statuses, *status.init_container_statuses)
+    )

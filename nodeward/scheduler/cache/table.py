@@ -1,0 +1,334 @@
+"""Nodes and the pods on them, as columns: one row per node, one numpy array per thing a plugin may ask about.
+
+Events of the API come in (nodes and assigned pods, in any order), and the scheduler's own decisions (assumed pods);
+what comes out are arrays. Everything is synchronous and belongs to one thread. Rows are reused, arrays grow by
+doubling: whoever keeps an array must look at `capacity` again. Two logs say which rows changed.
+
+What must stay true: `requested` of a row is the sum of what the pods on it were counted with, whatever came when; a
+node that is gone keeps its row until its last pod is, but nothing is placed there (`alive`); a pod on a node nobody
+has heard of yet counts as soon as the node comes. Pods that ended must not be put in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeward.api.core_v1.node import Node
+from nodeward.features.declared import FeatureTable
+from nodeward.rules.readiness import is_open
+from nodeward.rules.taint_columns import TaintSets
+from nodeward.scheduler.cache.amounts import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    Accountant,
+    Amounts,
+    total,
+    whole,
+)
+from nodeward.scheduler.cache.changes import ChangeLog
+from nodeward.scheduler.cache.images import Images
+from nodeward.scheduler.cache.labels import LabelColumns
+from nodeward.scheduler.cache.node import NodeView, Ports, add_ports, remove_ports
+from nodeward.scheduler.framework.pod import PodView
+
+#: Resources every table has, by their line; the order is that of the reasons Kubernetes gives.
+FIRST_RESOURCES: Final = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
+_FEWEST_ROWS: Final = 16
+
+Kind = TypeVar("Kind", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One pod where it is, with what it was counted with: what is taken off later is what was put on."""
+
+    view: PodView
+    node: str
+    row: int
+    amounts: Amounts
+
+
+class NodeTable:
+    """All nodes of one cluster. `numeric` is the gate of Lt and Gt tolerations."""
+
+    def __init__(self, features: FeatureTable, *, numeric: bool) -> None:
+        self.taint_sets: Final = TaintSets(numeric=numeric)
+        self.features: Final = features
+        #: every change of a row; and only those of its node, for what does not depend on pods
+        self.changes: Final = ChangeLog()
+        self.node_changes: Final = ChangeLog()
+        self.images: Final = Images()
+        self.capacity = _FEWEST_ROWS
+        #: how many nodes there are
+        self.count = 0
+        self.resources: dict[str, int] = {name: line for line, name in enumerate(FIRST_RESOURCES)}
+        lines, rows = 2 * len(FIRST_RESOURCES), self.capacity
+        #: per resource a line, per node a row: what there is, what pods on it were promised, what they count for
+        self.allocatable = np.zeros((lines, rows), np.int64)
+        self.requested = np.zeros((lines, rows), np.int64)
+        self.scored = np.zeros((lines, rows), np.int64)
+        self.alive = np.zeros(rows, np.bool_)
+        self.taint_set = np.zeros(rows, np.int32)
+        self.unschedulable = np.zeros(rows, np.bool_)
+        #: whether readiness gates let general pods in
+        self.is_open = np.zeros(rows, np.bool_)
+        # Words lie together, not rows: a match reads one word of all nodes.
+        self.feature_words = np.zeros((rows, features.words), np.uint64, order="F")
+        self.labels: Final = LabelColumns(self)
+        self._accountant = Accountant(self.line_of)
+        self._row_of: dict[str, int] = {}
+        self._names: list[str] = []
+        self._nodes: list[Node | None] = []
+        self._pods: list[dict[str, Placed]] = []
+        self._ports: list[Ports] = []
+        self._free: list[int] = []
+        self._placed: dict[str, Placed] = {}
+        #: assumed pods, by uid, with the time after which they are given up, if any
+        self._assumed: dict[str, float | None] = {}
+
+    # -- nodes
+
+    def upsert_node(self, node: Node) -> int:
+        """The node is, or is now, so. Gives its row."""
+        row = self._row(node.metadata.name)
+        if not self.alive[row]:
+            self.count += 1
+        self._nodes[row] = node
+        self.alive[row] = True
+        allocatable = whole(node.status.allocatable)
+        lines = [self.line_of(name) for name in allocatable]
+        self.allocatable[:, row] = 0
+        self.allocatable[lines, row] = list(allocatable.values())
+        self.taint_set[row] = self.taint_sets.id_of(node.spec.taints)
+        self.unschedulable[row] = node.spec.unschedulable
+        self.is_open[row] = is_open(node)
+        self.feature_words[row] = self.features.set_of(node.status.declared_features).as_words()
+        self.labels.put(row, node.metadata.labels)
+        self.images.put(row, node.status.images)
+        self._node_changed(row)
+        return row
+
+    def remove_node(self, name: str) -> bool:
+        """The node is gone; False if there was none. Pods on it stay until they are gone themselves."""
+        row = self._row_of.get(name)
+        if row is None or not self.alive[row]:
+            return False
+        self.count -= 1
+        self._nodes[row] = None
+        self.alive[row] = False
+        self.allocatable[:, row] = 0
+        self.images.put(row, ())
+        self.labels.put(row, {})
+        self._node_changed(row)
+        self._release(row)
+        return True
+
+    # -- pods
+
+    def add_pod(self, view: PodView) -> None:
+        """A pod that has a node is, or is now, so. An assumed pod is confirmed by this, on whatever node it is."""
+        node = view.pod.spec.node_name
+        self._assumed.pop(view.uid, None)
+        before = self._placed.get(view.uid)
+        amounts = self._accountant.amounts(view.pod)
+        if before is not None:
+            is_same = before.node == node and before.amounts == amounts
+            if is_same and before.view.host_ports == view.host_ports:
+                # Nothing of the row changes, so nobody has to look at it again.
+                fresh = Placed(view, node, before.row, before.amounts)
+                self._placed[view.uid] = self._pods[before.row][view.uid] = fresh
+                return
+            self._take_off(before)
+        self._put_on(view, node, amounts)
+
+    update_pod = add_pod
+
+    def remove_pod(self, uid: str) -> bool:
+        """The pod is gone, or has ended; False if it was not known."""
+        placed = self._placed.get(uid)
+        if placed is None:
+            return False
+        self._assumed.pop(uid, None)
+        self._take_off(placed)
+        return True
+
+    def assume(self, view: PodView, node: str) -> bool:
+        """Count the pod on a node before the API knows; False if it is counted already, and stays where it is."""
+        if view.uid in self._placed:
+            return False
+        self._put_on(view, node, self._accountant.amounts(view.pod))
+        self._assumed[view.uid] = None
+        return True
+
+    def finish_binding(self, uid: str, deadline: float) -> None:
+        """The API took the binding: if its event does not come before the deadline, the pod is given up."""
+        if uid in self._assumed:
+            self._assumed[uid] = deadline
+
+    def forget(self, uid: str) -> bool:
+        """An assumed pod will not run there after all; False (and nothing happens) if it is not assumed."""
+        return uid in self._assumed and self.remove_pod(uid)
+
+    def expire(self, now: float) -> list[PodView]:
+        """Forget the assumed pods whose deadline is over, and name them."""
+        late = [uid for uid, deadline in self._assumed.items() if deadline is not None and deadline <= now]
+        views = [self._placed[uid].view for uid in late]
+        for uid in late:
+            self.remove_pod(uid)
+        return views
+
+    def is_assumed(self, uid: str) -> bool:
+        return uid in self._assumed
+
+    def pod(self, uid: str) -> PodView | None:
+        """The pod, if it is counted on some node."""
+        placed = self._placed.get(uid)
+        return placed.view if placed is not None else None
+
+    def node_of(self, uid: str) -> str | None:
+        """The node a pod is counted on."""
+        placed = self._placed.get(uid)
+        return placed.node if placed is not None else None
+
+    # -- questions
+
+    def row_of(self, name: str) -> int | None:
+        """The row of a node that is there."""
+        row = self._row_of.get(name)
+        return row if row is not None and self.alive[row] else None
+
+    @property
+    def has_ghosts(self) -> bool:
+        """Whether there are pods on nodes that are not there."""
+        return len(self._row_of) != self.count
+
+    def name_of(self, row: int) -> str:
+        return self._names[row]
+
+    def node(self, row: int) -> Node | None:
+        return self._nodes[row]
+
+    def rows(self) -> NDArray[np.int64]:
+        """The rows of all nodes."""
+        return np.flatnonzero(self.alive)
+
+    def pods_on(self, row: int) -> Iterator[PodView]:
+        return (placed.view for placed in self._pods[row].values())
+
+    def ports_on(self, row: int) -> Ports:
+        """The host ports in use; not to be changed."""
+        return self._ports[row]
+
+    def labels_by_row(self) -> Iterator[tuple[int, Mapping[str, str]]]:
+        for row, node in enumerate(self._nodes):
+            if node is not None:
+                yield row, node.metadata.labels
+
+    def view(self, row: int) -> NodeView:
+        """One node for plugins in plain form."""
+        node = self._nodes[row]
+        if node is None:
+            raise LookupError(f"there is no node in row {row}")
+        placed = tuple(self._pods[row].values())
+        ports: Ports = {}
+        for each in placed:
+            add_ports(ports, each.view.host_ports)
+        return NodeView(
+            node,
+            tuple(each.view for each in placed),
+            whole(node.status.allocatable),
+            total(each.amounts.requested for each in placed),
+            total(each.amounts.scored for each in placed),
+            ports,
+            self.images.on(row),
+            self.count,
+        )
+
+    # -- rows
+
+    def _put_on(self, view: PodView, node: str, amounts: Amounts) -> None:
+        row = self._row(node)
+        requested, scored = amounts.requested_lines, amounts.scored_lines
+        self.requested[: len(requested), row] += requested
+        self.scored[: len(scored), row] += scored
+        if view.host_ports:
+            add_ports(self._ports[row], view.host_ports)
+        self._placed[view.uid] = self._pods[row][view.uid] = Placed(view, node, row, amounts)
+        self.changes.add(row, self.capacity)
+
+    def _take_off(self, placed: Placed) -> None:
+        row, uid = placed.row, placed.view.uid
+        requested, scored = placed.amounts.requested_lines, placed.amounts.scored_lines
+        self.requested[: len(requested), row] -= requested
+        self.scored[: len(scored), row] -= scored
+        remove_ports(self._ports[row], placed.view.host_ports)
+        del self._placed[uid]
+        del self._pods[row][uid]
+        self.changes.add(row, self.capacity)
+        self._release(row)
+
+    def _node_changed(self, row: int) -> None:
+        self.changes.add(row, self.capacity)
+        self.node_changes.add(row, self.capacity)
+
+    def _row(self, name: str) -> int:
+        row = self._row_of.get(name)
+        if row is not None:
+            return row
+        if self._free:
+            row = self._free.pop()
+            self._names[row] = name
+        else:
+            row = len(self._names)
+            if row == self.capacity:
+                self._grow()
+            self._names.append(name)
+            self._nodes.append(None)
+            self._pods.append({})
+            self._ports.append({})
+        self._row_of[name] = row
+        return row
+
+    def _release(self, row: int) -> None:
+        """Let the row go if nothing holds it: no node, no pod."""
+        if self._nodes[row] is None and not self._pods[row]:
+            del self._row_of[self._names[row]]
+            self._names[row] = ""
+            self._free.append(row)
+
+    def line_of(self, resource: str) -> int:
+        """The line of a resource in `allocatable`, `requested` and `scored`; made when first asked for."""
+        line = self.resources.get(resource)
+        if line is None:
+            line = self.resources[resource] = len(self.resources)
+            if line == len(self.allocatable):
+                self.allocatable = _longer(self.allocatable, 2 * line)
+                self.requested = _longer(self.requested, 2 * line)
+                self.scored = _longer(self.scored, 2 * line)
+        return line
+
+    def _grow(self) -> None:
+        rows = self.capacity = 2 * self.capacity
+        self.allocatable = _longer(self.allocatable.T, rows).T
+        self.requested = _longer(self.requested.T, rows).T
+        self.scored = _longer(self.scored.T, rows).T
+        self.alive = _longer(self.alive, rows)
+        self.taint_set = _longer(self.taint_set, rows)
+        self.unschedulable = _longer(self.unschedulable, rows)
+        self.is_open = _longer(self.is_open, rows)
+        self.feature_words = _longer(self.feature_words, rows)
+        self.labels.grow(rows)
+
+
+def _longer(array: NDArray[Kind], length: int) -> NDArray[Kind]:
+    """The array with more lines, which are zero. Lines lie one after the other if they did before."""
+    grown = np.zeros_like(array, shape=(length, *array.shape[1:]))
+    grown[: len(array)] = array
+    return grown
