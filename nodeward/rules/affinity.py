@@ -40,7 +40,7 @@ def holds(term: NodeSelectorTerm, node: Node) -> bool:
     if not term.match_expressions and not term.match_fields:
         return False
     labels = node.metadata.labels
-    return all(_label_matches(wish, labels) for wish in term.match_expressions) and all(
+    return all(label_matches(wish, labels) for wish in term.match_expressions) and all(
         _field_matches(wish, node.metadata.name) for wish in term.match_fields
     )
 
@@ -71,7 +71,8 @@ def named_nodes(spec: PodSpec) -> list[str] | None:
     return sorted(names)
 
 
-def _label_matches(wish: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
+def label_matches(wish: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    """Whether one requirement holds for these labels."""
     value = labels.get(wish.key)
     match wish.operator:
         case "In":

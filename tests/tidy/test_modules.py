@@ -23,6 +23,7 @@ WAITING = {
     "nodeward/machinery/connecting.py": "every component that runs outside the API server's process",
     "nodeward/machinery/leader.py": "scheduler and controllers",
     "nodeward/machinery/recorder.py": "scheduler, kubelet and controllers",
+    "nodeward/scheduler/cache/classes.py": "the scheduling cycle",
     "nodeward/rules/readiness_timers.py": "the kubelet",
     "nodeward/rules/resize.py": "the kubelet",
     "nodeward/rules/skew.py": "the rehearsal",

@@ -82,12 +82,20 @@ class PodView:
                         for container in (*spec.init_containers, *spec.containers)
                     ],
                     [container.resources for container in (*spec.init_containers, *spec.containers)],
+                    [container.restart_policy for container in spec.init_containers],
+                    [
+                        mount.bind_mount_options
+                        for container in (*spec.init_containers, *spec.containers)
+                        for mount in container.volume_mounts
+                        if mount.bind_mount_options
+                    ],
                 ],
                 [
                     (volume.persistent_volume_claim, volume.ephemeral is not None, volume.csi)
                     for volume in spec.volumes
                     if volume.persistent_volume_claim or volume.ephemeral or volume.csi
                 ],
+                [volume.image.reference for volume in spec.volumes if volume.image is not None],
                 # A volume of its own makes a pod unlike every other.
                 self.name if any(volume.ephemeral for volume in spec.volumes) else "",
                 spec.resource_claims and self.uid,

@@ -1,0 +1,109 @@
+"""Plugins that filter and score, sorted by what they can do, and asked in the one form the rest of the cache uses.
+
+In go plugins in the order of the profile, and their weights; out come parts that answer for rows. A plugin that has
+only the plain form is asked node by node. Beside the extension points, a plugin may say two more things:
+
+* `is_static = True`: its answers depend on the node's object alone, not on the pods that are there, so that a
+  placement does not make it answer again;
+* `shared_state(cycle, table)`: a value its answers for *all* rows depend on; when it changes, all are asked for anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeward.scheduler.framework.plugin import Cycle, Plugin, Rejected
+from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.framework.status import Status
+
+if TYPE_CHECKING:
+    from nodeward.scheduler.cache.table import NodeTable
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one plugin does in one place. `rank` is its place in the order of all plugins."""
+
+    rank: int
+    name: str
+    plugin: Any
+    is_static: bool
+    has_shared_state: bool
+    weight: int = 0
+    normalizes: bool = False
+
+    def is_volatile(self, pod: PodView) -> bool:
+        ask = getattr(self.plugin, "is_volatile", None)
+        return ask is not None and bool(ask(pod))
+
+    def shared_state(self, cycle: Cycle, table: NodeTable) -> object:
+        return self.plugin.shared_state(cycle, table)
+
+    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
+        """Which rows the plugin rejects, and why."""
+        column = getattr(self.plugin, "filter_rows", None)
+        if column is not None:
+            answer: Rejected | None = column(cycle, table, rows)
+            return answer
+        reasons: dict[Status, int] = {}
+        which = np.full(len(rows), -1, np.int64)
+        for index, row in enumerate(rows.tolist()):
+            status: Status = self.plugin.filter(cycle, cycle.pod, table.view(row))
+            if not status.is_success:
+                which[index] = reasons.setdefault(status, len(reasons))
+        return Rejected(which, tuple(reasons)) if reasons else None
+
+    def score_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
+        """The plugin's raw scores."""
+        column = getattr(self.plugin, "score_rows", None)
+        if column is not None:
+            answer: Ints = column(cycle, table, rows)
+            return answer
+        score = self.plugin.score
+        return np.array([score(cycle, cycle.pod, table.view(row)) for row in rows.tolist()], np.int64)
+
+    def normalized(self, cycle: Cycle, raw: Ints) -> Ints:
+        """Raw scores of all feasible rows, as they count: from 0 to 100, times the weight."""
+        scores: Ints = self.plugin.normalize(cycle, raw) if self.normalizes else raw
+        return scores * self.weight
+
+
+class PluginSet:
+    """The filters and scores of one profile."""
+
+    def __init__(self, plugins: Sequence[Plugin], weights: Mapping[str, int]) -> None:
+        self.pre_filters: tuple[Part, ...] = tuple(_with(plugins, weights, "pre_filter"))
+        self.filters: tuple[Part, ...] = tuple(_with(plugins, weights, "filter_rows", "filter"))
+        self.pre_scores: tuple[Part, ...] = tuple(_with(plugins, weights, "pre_score"))
+        self.scores: tuple[Part, ...] = tuple(
+            part for part in _with(plugins, weights, "score_rows", "score") if part.weight
+        )
+        self._may_be_volatile = tuple(plugin for plugin in plugins if hasattr(plugin, "is_volatile"))
+
+    def volatile_for(self, pod: PodView) -> frozenset[str]:
+        """The plugins that must be asked for this very pod."""
+        if not self._may_be_volatile:
+            return frozenset()
+        parts = (*self.pre_filters, *self.filters, *self.pre_scores, *self.scores)
+        return frozenset(part.name for part in parts if part.is_volatile(pod))
+
+
+def _with(plugins: Sequence[Plugin], weights: Mapping[str, int], *methods: str) -> Iterable[Part]:
+    for rank, plugin in enumerate(plugins):
+        if any(hasattr(plugin, method) for method in methods):
+            yield Part(
+                rank,
+                plugin.name,
+                plugin,
+                bool(getattr(plugin, "is_static", False)),
+                hasattr(plugin, "shared_state"),
+                weights.get(plugin.name, 0),
+                hasattr(plugin, "normalize"),
+            )

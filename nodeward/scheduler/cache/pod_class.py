@@ -1,0 +1,254 @@
+"""All that was worked out for pods of one signature: which rows fit, why not, and how good they are.
+
+The columns are brought up to date row by row: rows whose pods changed are asked of the plugins that look at pods,
+rows whose node changed of all. Normalised scores depend on all feasible rows, so they are worked out again only when
+a row became feasible or ceased to be, or a raw score changed, and not at all while all rows have the same.
+
+What must stay true: after `refresh` every column is what a new class would hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeward.scheduler.cache.plugin_set import Ints, Part, PluginSet
+from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.framework.status import Status, unresolvable
+
+if TYPE_CHECKING:
+    from nodeward.scheduler.cache.table import NodeTable
+
+FITS: Final = -1
+#: The rank of what a pre-filter ruled out before any filter was asked.
+BEFORE_ALL: Final = -1
+
+
+class PodClass:
+    """The columns of one signature. `volatile` plugins take no part in it."""
+
+    def __init__(self, pod: PodView, plugins: PluginSet, volatile: frozenset[str], table: NodeTable) -> None:
+        self._table = table
+        self._plugins = plugins
+        self.volatile: Final = volatile
+        self.cycle: Final = Cycle(pod)
+        #: set when a pre-filter rejected the pod as such
+        self.rejected: Status | None = None
+        #: what explains the numbers in the `why` columns, with the rank of the plugin
+        self.reasons: Final[list[Status]] = []
+        self.ranks: Final[list[int]] = []
+        self._numbers: dict[tuple[int, Status], int] = {}
+        self._only: tuple[Status, frozenset[str]] | None = None
+        self._prepare(pod)
+        skipped, unscored = self.cycle.skipped_filters, self.cycle.skipped_scores
+        filters = [each for each in plugins.filters if each.name not in volatile | skipped]
+        scores = [each for each in plugins.scores if each.name not in volatile | unscored]
+        self._static_filters: Final = [each for each in filters if each.is_static]
+        self._moving_filters: Final = [each for each in filters if not each.is_static]
+        self._static_scores: Final = [each for each in scores if each.is_static and not each.normalizes]
+        self._moving_scores: Final = [each for each in scores if not each.is_static and not each.normalizes]
+        self.normalized_scores: Final = [each for each in scores if each.normalizes]
+        self._sharing: Final = [
+            each
+            for each in (*filters, *(part for part in scores if part not in filters))
+            if each.has_shared_state
+        ]
+        self._shared: list[object] = []
+        self._capacity = 0
+        self._version = self._node_version = 0
+
+    def _prepare(self, pod: PodView) -> None:
+        cycle, table = self.cycle, self._table
+        only: dict[str, frozenset[str]] = {}
+        for part in self._plugins.pre_filters:
+            if part.name in self.volatile:
+                continue
+            status: Status = part.plugin.pre_filter(cycle, pod, table)
+            if status.is_skip:
+                cycle.skipped_filters.add(part.name)
+            elif not status.is_success:
+                self.rejected = status.of(part.name)
+                return
+            ask = getattr(part.plugin, "only_nodes", None)
+            names = ask(cycle, pod) if ask is not None else None
+            if names is not None:
+                only[part.name] = frozenset(names)
+        if only:
+            text = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(only))}]"
+            by = sorted(only)[0]
+            self._only = unresolvable(text).of(by), frozenset.intersection(*only.values())
+        for part in self._plugins.pre_scores:
+            if part.name not in self.volatile and part.plugin.pre_score(cycle, pod, table).is_skip:
+                cycle.skipped_scores.add(part.name)
+
+    @property
+    def nbytes(self) -> int:
+        """What the columns take, about."""
+        return self._table.capacity * (8 * (5 + len(self.normalized_scores)) + 9)
+
+    # -- bringing up to date
+
+    def refresh(self) -> None:
+        """Make the columns true of the table as it is now."""
+        table = self._table
+        if self.rejected is not None:
+            return
+        shared = [part.shared_state(self.cycle, table) for part in self._sharing]
+        if self._version == table.changes.version and shared == self._shared and self._capacity:
+            return
+        rows = table.changes.since(self._version)
+        nodes = table.node_changes.since(self._node_version)
+        is_stale = self._capacity != table.capacity or shared != self._shared
+        if is_stale or rows is None or nodes is None or 4 * len(rows) > table.capacity:
+            self._rebuild()
+        elif len(rows):
+            self._update(rows, nodes)
+        self._shared = shared
+        self._version, self._node_version = table.changes.version, table.node_changes.version
+
+    def _rebuild(self) -> None:
+        capacity = self._capacity = self._table.capacity
+        self.static_why: NDArray[np.int32] = np.full(capacity, FITS, np.int32)
+        self.moving_why: NDArray[np.int32] = np.full(capacity, FITS, np.int32)
+        self._static_fits: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
+        self.fits: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
+        #: un-normalised scores, of static plugins and of the others; normalised ones; all together (-1: does not fit)
+        self._fixed: Ints = np.zeros(capacity, np.int64)
+        self._moving: Ints = np.zeros(capacity, np.int64)
+        self._liked: Ints = np.zeros(capacity, np.int64)
+        self.total: Ints = np.full(capacity, -1, np.int64)
+        self._raw: list[Ints] = [np.zeros(capacity, np.int64) for _ in self.normalized_scores]
+        self._is_flat = True
+        rows = self._table.rows()
+        self._update(rows, rows)
+
+    def _update(self, rows: Ints, nodes: Ints) -> None:
+        alive = self._table.alive
+        if len(nodes) or self._table.has_ghosts:
+            # Pods may come and go on nodes that are gone.
+            rows = rows[alive[rows]]
+        if len(nodes):
+            gone = nodes[~alive[nodes]]
+            self.fits[gone] = False
+            self.total[gone] = -1
+            nodes = nodes[alive[nodes]]
+            self._judge(self._static_filters, self.static_why, nodes)
+            self._rule_out_others(nodes)
+            if self._static_scores:
+                self._fixed[nodes] = self._sum(self._static_scores, nodes)
+            self._static_fits[nodes] = self.static_why[nodes] < 0
+        fits = self._static_fits[rows]
+        if self._judge(self._moving_filters, self.moving_why, rows):
+            fits &= self.moving_why[rows] < 0
+        moving = self._moving[rows] = self._sum(self._moving_scores, rows)
+        is_stale = bool(len(nodes)) and bool(self.normalized_scores)
+        if not self._is_flat and not is_stale:
+            is_stale = bool((self.fits[rows] != fits).any())
+        self.fits[rows] = fits
+        if self._raw and self._score_raw(rows, nodes):
+            is_stale = True
+        if is_stale:
+            self._normalize()
+        else:
+            totals = moving + self._fixed[rows] if self._static_scores else moving
+            if not self._is_flat:
+                totals = totals + self._liked[rows]
+            self.total[rows] = totals
+            if np.count_nonzero(fits) != len(fits):
+                self.total[rows[~fits]] = -1
+
+    def _score_raw(self, rows: Ints, nodes: Ints) -> bool:
+        """Raw scores of the normalising plugins; whether one changed that is asked for every change."""
+        has_changed = False
+        for part, raw in zip(self.normalized_scores, self._raw, strict=True):
+            asked = nodes if part.is_static else rows
+            if not len(asked):
+                continue
+            fresh = part.score_rows(self.cycle, self._table, asked)
+            has_changed = has_changed or bool((fresh != raw[asked]).any())
+            raw[asked] = fresh
+        return has_changed
+
+    def _normalize(self) -> None:
+        rows = self._table.rows()
+        self._is_flat = all(_is_flat(raw[rows]) for raw in self._raw)
+        fitting = np.flatnonzero(self.fits)
+        self._liked[:] = 0
+        if not self._is_flat:
+            self._liked[fitting] = self.normalized(fitting)
+        self.total[:] = -1
+        self.total[fitting] = self._moving[fitting] + self._fixed[fitting] + self._liked[fitting]
+
+    def normalized(self, rows: Ints) -> Ints:
+        """The normalised scores of `rows` if these are all that is feasible, less what is the same for all."""
+        liked = np.zeros(len(rows), np.int64)
+        for part, raw in zip(self.normalized_scores, self._raw, strict=True):
+            values = raw[rows]
+            if not _is_flat(values):
+                liked += part.normalized(self.cycle, values)
+        return liked
+
+    def plain_scores(self, rows: Ints) -> Ints:
+        """The sum of the scores that are not normalised."""
+        return self._moving[rows] + self._fixed[rows]
+
+    def _sum(self, parts: Sequence[Part], rows: Ints) -> Ints:
+        total: Ints | None = None
+        for part in parts:
+            scores = part.score_rows(self.cycle, self._table, rows)
+            if part.weight != 1:
+                scores = scores * part.weight
+            total = scores if total is None else total + scores
+        return np.zeros(len(rows), np.int64) if total is None else total
+
+    # -- reasons
+
+    def _judge(self, parts: Sequence[Part], why: NDArray[np.int32], rows: Ints) -> bool:
+        """The first of the plugins that rejects a row explains it. Whether any was."""
+        why[rows] = FITS
+        has_rejected = False
+        for part in parts:
+            answer = part.filter_rows(self.cycle, self._table, rows)
+            if answer is None:
+                continue
+            has_rejected = True
+            is_out = answer.which >= 0
+            why[rows[is_out]] = self.number(part, answer)[answer.which[is_out]]
+            rows = rows[~is_out]
+        return has_rejected
+
+    def _rule_out_others(self, nodes: Ints) -> None:
+        if self._only is None:
+            return
+        status, names = self._only
+        number = self._number_of(BEFORE_ALL, status)
+        name_of = self._table.name_of
+        for row in nodes.tolist():
+            if name_of(row) not in names:
+                self.static_why[row] = number
+
+    def number(self, part: Part, answer: Rejected) -> NDArray[np.int32]:
+        """The class' numbers of a plugin's reasons."""
+        return np.array([self._number_of(part.rank, each.of(part.name)) for each in answer.reasons], np.int32)
+
+    def _number_of(self, rank: int, status: Status) -> int:
+        found = self._numbers.get((rank, status))
+        if found is None:
+            found = self._numbers[rank, status] = len(self.reasons)
+            self.reasons.append(status)
+            self.ranks.append(rank)
+        return found
+
+    def first_reasons(self, rows: Ints) -> NDArray[np.int32]:
+        """Per row the number of the reason of the first plugin that rejects it, -1 if none does."""
+        ranks = np.array([*self.ranks, np.iinfo(np.int32).max], np.int32)
+        static, moving = self.static_why[rows], self.moving_why[rows]
+        return np.where(ranks[static] <= ranks[moving], static, moving)
+
+
+def _is_flat(values: Ints) -> bool:
+    return not len(values) or bool((values == values[0]).all())

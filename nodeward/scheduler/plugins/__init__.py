@@ -1,0 +1,37 @@
+"""The plugins that are shipped, one file each, in the order they are asked in.
+
+A new plugin is a file and a line here. The order and the weights are those of Kubernetes' default profile.
+"""
+
+from typing import Final
+
+from nodeward.scheduler.plugins.image_locality import ImageLocality
+from nodeward.scheduler.plugins.node_affinity import NodeAffinity
+from nodeward.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
+from nodeward.scheduler.plugins.node_name import NodeName
+from nodeward.scheduler.plugins.node_ports import NodePorts
+from nodeward.scheduler.plugins.node_readiness_gates import NodeReadinessGates
+from nodeward.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from nodeward.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from nodeward.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from nodeward.scheduler.plugins.priority_sort import PrioritySort
+from nodeward.scheduler.plugins.scheduling_gates import SchedulingGates
+from nodeward.scheduler.plugins.setting import Setting, Shipped
+from nodeward.scheduler.plugins.taint_toleration import TaintToleration
+
+REGISTRY: Final = (
+    Shipped("SchedulingGates", lambda _: SchedulingGates()),
+    Shipped("PrioritySort", lambda _: PrioritySort()),
+    Shipped("NodeName", lambda _: NodeName()),
+    Shipped("NodeUnschedulable", NodeUnschedulable),
+    Shipped("TaintToleration", TaintToleration, weight=3),
+    Shipped("NodeAffinity", NodeAffinity, weight=2),
+    Shipped("NodePorts", lambda _: NodePorts()),
+    Shipped("NodeResourcesFit", NodeResourcesFit, weight=1),
+    Shipped("NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocation, weight=1),
+    Shipped("ImageLocality", lambda _: ImageLocality(), weight=1),
+    Shipped("NodeDeclaredFeatures", NodeDeclaredFeatures, gate="NodeDeclaredFeatures"),
+    Shipped("NodeReadinessGates", lambda _: NodeReadinessGates(), gate="NodeReadinessGates"),
+)
+
+__all__ = ["REGISTRY", "Setting", "Shipped"]

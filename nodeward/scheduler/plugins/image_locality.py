@@ -1,0 +1,71 @@
+"""ImageLocality: nodes that have the pod's images already are better, the more so the larger the images.
+
+An image counts by the share of nodes that have it, so that pods do not all go to the one node that was first. This
+share changes for all rows at once, hence `shared_state`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeward.scheduler.cache.images import Image
+from nodeward.scheduler.framework.plugin import MAX_SCORE, Cycle
+from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.framework.status import SUCCESS, Status
+
+if TYPE_CHECKING:
+    from nodeward.scheduler.cache.node import NodeView
+    from nodeward.scheduler.cache.table import NodeTable
+
+_MB: Final = 1024 * 1024
+#: Less than this in all is not worth a thought; more than this per image counts as this.
+SMALLEST: Final = 23 * _MB
+LARGEST: Final = 1000 * _MB
+
+
+class ImageLocality:
+    name: ClassVar[str] = "ImageLocality"
+    is_static: ClassVar[bool] = True
+
+    def pre_score(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+        cycle.data[self.name] = wanted_images(pod)
+        return SUCCESS
+
+    def shared_state(self, cycle: Cycle, table: NodeTable) -> object:
+        wanted: list[str] = cycle.data[self.name]
+        known = [(image.size, image.nodes) for image in map(table.images.get, wanted) if image is not None]
+        # As long as nobody has any of them, the number of nodes does not matter.
+        return (table.count, known) if known else None
+
+    def score_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        wanted: list[str] = cycle.data[self.name]
+        sums = np.zeros(table.capacity, np.int64)
+        for name in wanted:
+            image = table.images.get(name)
+            if image is not None:
+                sums[list(image.rows)] += _worth(image, table.count)
+        largest = LARGEST * len(wanted)
+        return MAX_SCORE * (sums[rows].clip(SMALLEST, largest) - SMALLEST) // (largest - SMALLEST)
+
+    def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int:
+        wanted = wanted_images(pod)
+        get: Callable[[str], Image | None] = node.images.get
+        total = sum(_worth(image, node.nodes) for image in map(get, wanted) if image is not None)
+        largest = LARGEST * len(wanted)
+        return MAX_SCORE * (min(max(total, SMALLEST), largest) - SMALLEST) // (largest - SMALLEST)
+
+
+def wanted_images(pod: PodView) -> list[str]:
+    """The images of its containers and volumes, with a tag; one that is wanted twice counts twice."""
+    spec = pod.pod.spec
+    names = [container.image for container in (*spec.init_containers, *spec.containers)]
+    names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
+    return [f"{name}:latest" if name.rfind(":") <= name.rfind("/") else name for name in names]
+
+
+def _worth(image: Image, nodes: int) -> int:
+    return int(image.size * (image.nodes / nodes))

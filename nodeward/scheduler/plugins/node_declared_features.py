@@ -1,0 +1,82 @@
+"""NodeDeclaredFeatures: a pod goes only to nodes that declare the features it needs (KEP-5328).
+
+What a pod needs is inferred once, before filtering; the filter compares bitmaps. No feature is known here by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import Pod
+from nodeward.features.declared import FeatureSet, PodInfo
+from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
+from nodeward.scheduler.plugins.setting import Setting
+
+if TYPE_CHECKING:
+    from nodeward.scheduler.cache.node import NodeView
+    from nodeward.scheduler.cache.table import NodeTable
+
+_WORD_BITS = 64
+
+
+class NodeDeclaredFeatures:
+    name: ClassVar[str] = "NodeDeclaredFeatures"
+    is_static: ClassVar[bool] = True
+
+    def __init__(self, setting: Setting) -> None:
+        self._features = setting.features
+        self._version = setting.version
+
+    def events_to_register(self) -> Sequence[Registered]:
+        node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
+        changed = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE)
+        return (Registered(node, self._after_node), Registered(changed, self._after_pod))
+
+    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+        needed = self._needs(pod.pod)
+        cycle.data[self.name] = needed
+        return SUCCESS if needed else SKIP
+
+    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
+        needed: FeatureSet = cycle.data[self.name]
+        missing = np.array(needed.as_words(), np.uint64) & ~table.feature_words[rows]
+        is_out = missing.any(axis=1)
+        if not is_out.any():
+            return None
+        kinds, kind_of = np.unique(missing[is_out], axis=0, return_inverse=True)
+        which = np.full(len(rows), -1, np.int64)
+        which[is_out] = kind_of.reshape(-1)
+        reasons = [_reason(FeatureSet(needed.table, _bits(words))) for words in kinds.tolist()]
+        return Rejected(which, reasons)
+
+    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+        needed: FeatureSet = cycle.data[self.name]
+        missing = needed - self._features.feature_set(node.node.status.declared_features)
+        return _reason(missing) if missing else SUCCESS
+
+    def _needs(self, pod: Pod) -> FeatureSet:
+        return self._features.infer_for_pod_scheduling(PodInfo(pod.spec), self._version)
+
+    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> Hint:
+        needed = self._needs(pod.pod)
+        had = old is not None and self._features.match_node(needed, old).is_match
+        return Hint.QUEUE if not had and self._features.match_node(needed, new).is_match else Hint.SKIP
+
+    def _after_pod(self, pod: PodView, old: Pod, new: Pod) -> Hint:
+        return Hint.SKIP if self._needs(old) == self._needs(new) else Hint.QUEUE
+
+
+def _reason(missing: FeatureSet) -> Status:
+    return unresolvable(f"node(s) did not match node declared features: {', '.join(missing.names())}")
+
+
+def _bits(words: Sequence[int]) -> int:
+    return sum(word << (number * _WORD_BITS) for number, word in enumerate(words))

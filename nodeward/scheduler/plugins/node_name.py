@@ -1,0 +1,44 @@
+"""NodeName: a pod that names its node goes there or nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeward.scheduler.framework.events import Action, ClusterEvent, Registered, Resource
+from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
+
+if TYPE_CHECKING:
+    from nodeward.scheduler.cache.node import NodeView
+    from nodeward.scheduler.cache.table import NodeTable
+
+REASON: Final = unresolvable("node(s) didn't match the requested node name")
+
+
+class NodeName:
+    name: ClassVar[str] = "NodeName"
+    is_static: ClassVar[bool] = True
+
+    def events_to_register(self) -> Sequence[Registered]:
+        return (Registered(ClusterEvent(Resource.NODE, Action.ADD)),)
+
+    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+        return SUCCESS if pod.pod.spec.node_name else SKIP
+
+    def only_nodes(self, cycle: Cycle, pod: PodView) -> Sequence[str] | None:
+        name = pod.pod.spec.node_name
+        return (name,) if name else None
+
+    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
+        wanted = table.row_of(cycle.pod.pod.spec.node_name)
+        is_other = rows != (-1 if wanted is None else wanted)
+        return Rejected(np.where(is_other, 0, -1), (REASON,))
+
+    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+        wanted = pod.pod.spec.node_name
+        return SUCCESS if not wanted or wanted == node.name else REASON

@@ -1,0 +1,185 @@
+"""NodeResourcesFit: what the pods of a node were promised never exceeds what the node has; and how full is best.
+
+The score is that of a strategy: emptiest first (LeastAllocated, if nothing else is said), fullest first
+(MostAllocated), or along a curve (RequestedToCapacityRatio). Scores count a little CPU and memory for containers that
+ask for none; the filter does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import Pod
+from nodeward.rules.pod_resources import pod_requests
+from nodeward.scheduler.cache.amounts import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    MOST,
+    PODS,
+    scored_requests,
+    whole,
+)
+from nodeward.scheduler.cache.lines import Lines, gather, lines
+from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.framework.status import SUCCESS, Code, Status
+from nodeward.scheduler.plugins.allocation import Weighed, resources_of, weighed
+from nodeward.scheduler.plugins.setting import Setting
+from nodeward.scheduler.plugins.strategies import LEAST, strategy
+
+if TYPE_CHECKING:
+    from nodeward.scheduler.cache.node import NodeView
+    from nodeward.scheduler.cache.table import NodeTable
+
+    Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """What the pod asks for, in the order of the reasons; one of `pods` comes first."""
+
+    amounts: Mapping[str, int]
+    lines: Lines
+    column: Ints
+
+
+class NodeResourcesFit:
+    name: ClassVar[str] = "NodeResourcesFit"
+
+    def __init__(self, setting: Setting) -> None:
+        scoring: Mapping[str, Any] = setting.arguments.get("scoringStrategy") or {}
+        shape = (scoring.get("requestedToCapacityRatio") or {}).get("shape") or ()
+        self._strategy = strategy(scoring.get("type") or LEAST, shape)
+        self._resources = resources_of(scoring.get("resources") or ())
+        self._ignored = frozenset(setting.arguments.get("ignoredResources") or ())
+        self._ignored_groups = frozenset(setting.arguments.get("ignoredResourceGroups") or ())
+
+    def events_to_register(self) -> Sequence[Registered]:
+        node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+        gone = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+        shrunk = ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN)
+        asks_less = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_SCALE_DOWN)
+        return (
+            Registered(gone, _after_pod_is_gone),
+            Registered(node, self._after_node),
+            Registered(shrunk, _after_pod_shrank),
+            Registered(asks_less, _after_asking_less),
+        )
+
+    # -- filter
+
+    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+        amounts = self._needs(pod)
+        column = np.array([*amounts.values()], np.int64)[:, None]
+        cycle.data[self.name] = _Need(amounts, lines([table.line_of(name) for name in amounts]), column)
+        return SUCCESS
+
+    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
+        need: _Need = cycle.data[self.name]
+        there = gather(table.allocatable, need.lines, rows)
+        is_short = there - gather(table.requested, need.lines, rows) < need.column
+        if not np.count_nonzero(is_short):
+            return None
+        is_out = is_short.any(axis=0)
+        is_short = is_short[:, is_out]
+        # A node that would be too small were it empty is not helped by preemption; pods can always be moved.
+        is_hopeless = (is_short & (there[:, is_out] < need.column))[1:].any(axis=0)
+        kinds, kind_of = np.unique(np.vstack((is_short, is_hopeless)), axis=1, return_inverse=True)
+        which = np.full(len(rows), -1, np.int64)
+        which[is_out] = kind_of.reshape(-1)
+        names = tuple(need.amounts)
+        reasons = [
+            _status([name for name, short in zip(names, kind, strict=False) if short], is_hopeless=kind[-1])
+            for kind in kinds.T.tolist()
+        ]
+        return Rejected(which, reasons)
+
+    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+        return _lack(self._needs(pod), node.allocatable, node.requested)
+
+    def _needs(self, pod: PodView) -> dict[str, int]:
+        asked = pod.requests
+        found = {PODS: 1}
+        first = (CPU, MEMORY, EPHEMERAL_STORAGE)
+        for name in (*first, *sorted(name for name in asked if name not in first)):
+            if asked.get(name, 0) > 0 and not self._is_ignored(name):
+                # One more than a node can have, if it is more than can be counted.
+                found[name] = min(asked[name], MOST + 1)
+        return found
+
+    def _is_ignored(self, name: str) -> bool:
+        group, slash, _ = name.partition("/")
+        return bool(slash) and (name in self._ignored or group in self._ignored_groups)
+
+    # -- score
+
+    def pre_score(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+        cycle.data[f"{self.name}/score"] = weighed(self._resources, scored_requests(pod.pod), table)
+        return SUCCESS
+
+    def score_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
+        counted: Weighed = cycle.data[f"{self.name}/score"]
+        there = counted.there(table, rows)
+        used = gather(table.scored, counted.lines, rows) + counted.add_column
+        weights = counted.weight_column
+        if np.count_nonzero(there) == there.size and not self._strategy.is_ratio:
+            # The same as below, in fewer steps.
+            total: Ints = weights[:, 0].dot(self._strategy.column(used, there))
+            return total // counted.weight
+        scores = self._strategy.column(used, np.maximum(there, 1))
+        return self._strategy.mean_columns(scores, np.where(there != 0, weights, 0))
+
+    def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int:
+        counted: Weighed = cycle.data[f"{self.name}/score"]
+        return self._strategy.mean(
+            [
+                (self._strategy.each(used + adds, there), weight)
+                for weight, used, adds, there in counted.cells(node.allocatable, node.scored)
+            ]
+        )
+
+    # -- hints
+
+    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> Hint:
+        needs, there = self._needs(pod), whole(new.status.allocatable)
+        if not _lack(needs, there, {}).is_success:
+            return Hint.SKIP
+        before = whole(old.status.allocatable) if old is not None else None
+        has_grown = before is None or any(there.get(name, 0) > before.get(name, 0) for name in needs)
+        return Hint.QUEUE if has_grown else Hint.SKIP
+
+
+def _lack(needs: Mapping[str, int], there: Mapping[str, int], used: Mapping[str, int]) -> Status:
+    short = [name for name, n in needs.items() if n > there.get(name, 0) - used.get(name, 0)]
+    return _status(short, is_hopeless=any(needs[name] > there.get(name, 0) for name in short if name != PODS))
+
+
+def _status(short: Sequence[str], *, is_hopeless: bool) -> Status:
+    if not short:
+        return SUCCESS
+    reasons = tuple("Too many pods" if name == PODS else f"Insufficient {name}" for name in short)
+    return Status(Code.UNRESOLVABLE if is_hopeless else Code.UNSCHEDULABLE, reasons)
+
+
+def _after_pod_is_gone(pod: PodView, old: Pod, new: Pod | None) -> Hint:
+    return Hint.QUEUE if old.spec.node_name or old.status.nominated_node_name else Hint.SKIP
+
+
+def _after_pod_shrank(pod: PodView, old: Pod, new: Pod) -> Hint:
+    if not new.spec.node_name:
+        return Hint.SKIP
+    before, after = (whole(pod_requests(each, with_status=True)) for each in (old, new))
+    has_shrunk = any(before.get(name, 0) > after.get(name, 0) for name in pod.requests)
+    return Hint.QUEUE if has_shrunk else Hint.SKIP
+
+
+def _after_asking_less(pod: PodView, old: Any, new: Any) -> Hint:
+    return Hint.QUEUE
