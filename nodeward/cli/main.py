@@ -49,7 +49,12 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """What was typed. What nobody knows is told by the command it was typed for, with the nearest flag it has."""
-    parsed, unknown = build_parser().parse_known_args(arguments)
+    whole = build_parser()
+    given = sys.argv[1:] if arguments is None else arguments
+    if not given:
+        whole.print_help(sys.stderr)
+        sys.exit(2)
+    parsed, unknown = whole.parse_known_args(given)
     if unknown:
         parser: argparse.ArgumentParser = parsed.parser
         hint = ""

@@ -62,7 +62,6 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("", "nodeward: error: the following arguments are required: COMMAND"),
         ("frobnicate", "nodeward: error: argument COMMAND: invalid choice: 'frobnicate'"),
         ("up --prot 5", "nodeward up: error: unrecognized arguments: --prot 5 (did you mean --port?)"),
         ("up --por 5", "nodeward up: error: unrecognized arguments: --por 5 (did you mean --port?)"),
@@ -90,6 +89,11 @@ def test_wrong_usage_ends_with_two_and_says_what_is_wrong(
     code, out, err = ended(line.split(), capsys)
     assert (code, out) == (2, "")
     assert said in err.splitlines()[-1]
+
+
+def test_whoever_types_nothing_more_sees_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    _, help_, _ = ended(["--help"], capsys)
+    assert ended([], capsys) == (2, "", help_)
 
 
 def test_an_unknown_benchmark_is_told_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
