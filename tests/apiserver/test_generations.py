@@ -97,3 +97,28 @@ def test_a_number_in_the_place_of_a_boolean_is_a_change() -> None:
 
     generation, value = asyncio.run(story())
     assert (generation, type(value)) == (2, int)
+
+
+def test_a_daemon_set_counts_the_changes_of_its_template() -> None:
+    async def story() -> list[tuple[int, str]]:
+        seen = []
+        async with running() as server:
+            caller = Caller.of(server)
+            target = f"{APPS}/daemonsets"
+            _, found = await caller.json("POST", target, workload(LABELS))
+            image = {"template": {"spec": {"containers": [{"name": "c", "image": "other"}]}}}
+            for patch in (
+                {},
+                {"metadata": {"annotations": None}},
+                {"spec": {"minReadySeconds": 5}},
+                {"spec": image},
+            ):
+                if patch:
+                    _, found = await caller.json("PATCH", f"{target}/w", patch, content_type=MERGE)
+                meta = found["metadata"]
+                seen.append(
+                    (meta["generation"], meta["annotations"]["deprecated.daemonset.template.generation"])
+                )
+        return seen
+
+    assert asyncio.run(story()) == [(1, "1"), (1, "1"), (2, "1"), (3, "2")]

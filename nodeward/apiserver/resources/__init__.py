@@ -13,6 +13,7 @@ from nodeward.apiserver.resources.simple import SIMPLE
 from nodeward.apiserver.resources.strategy import Strategy
 from nodeward.apiserver.resources.workloads import (
     CronJobs,
+    DaemonSets,
     Deployments,
     Jobs,
     PodTemplates,
@@ -29,7 +30,7 @@ STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("", "services"): Services,
     ("", "podtemplates"): PodTemplates,
     ("", "replicationcontrollers"): ReplicationControllers,
-    ("apps", "daemonsets"): Templated,
+    ("apps", "daemonsets"): DaemonSets,
     ("apps", "deployments"): Deployments,
     ("apps", "replicasets"): ReplicaSets,
     ("apps", "statefulsets"): Templated,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from nodeward.api.batch_v1 import Job
+from nodeward.api.codec import same
 from nodeward.api.core_v1.pod import PodTemplateSpec
 from nodeward.api.defaults.pod_gates import drop_disabled_spec_fields
 from nodeward.api.meta import LabelSelector
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.resources.strategy import SPEC_PATHS, Paths, Strategy
+
+TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
 class Templated(Strategy):
@@ -45,6 +48,30 @@ class Deployments(Templated):
     def desired(self, obj: Any) -> Any:
         """Annotations as well: they are handed down to replica sets."""
         return obj.spec, obj.metadata.annotations
+
+
+class DaemonSets(Templated):
+    """How often the template has changed stands in an annotation, as in Kubernetes ever since it was a field."""
+
+    def default(self, obj: Any) -> None:
+        super().default(obj)
+        obj.metadata.annotations.setdefault(TEMPLATE_GENERATION, "0")
+
+    def prepare_create(self, obj: Any, env: Environment) -> None:
+        super().prepare_create(obj, env)
+        obj.metadata.annotations[TEMPLATE_GENERATION] = str(max(1, _template_generation(obj)))
+
+    def prepare_update(self, new: Any, old: Any, env: Environment) -> None:
+        super().prepare_update(new, old, env)
+        count = _template_generation(old)
+        if not same(new.spec.template, old.spec.template):
+            count += 1
+        new.metadata.annotations[TEMPLATE_GENERATION] = str(count)
+
+
+def _template_generation(obj: Any) -> int:
+    text = obj.metadata.annotations.get(TEMPLATE_GENERATION, "0")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
 class ReplicaSets(Templated):
