@@ -107,3 +107,16 @@ def test_delete_options_that_contradict_each_other_are_invalid() -> None:
         assert answer["message"].startswith('DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: ')
 
     play(story)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({}, 200), ({"orphanDependents": False}, 202), ({"propagationPolicy": "Background"}, 200)],
+)
+def test_a_delete_that_is_not_over_is_accepted(options: dict[str, Any], expected: int) -> None:
+    async def story(caller: Caller) -> None:
+        held = {"metadata": {"name": "c", "finalizers": ["example.com/f"]}}
+        await caller.send("POST", f"{DEFAULT}/configmaps", held)
+        assert (await caller.send("DELETE", f"{DEFAULT}/configmaps/c", options)).status == expected
+
+    play(story)

@@ -47,7 +47,9 @@ async def delete(api: Api, call: Call, kind: Kind) -> Answer:
     if is_gone and not strategy.answers_deleted:
         meta = obj.metadata
         return success(200, StatusDetails(name=meta.name, group=kind.group, kind=kind.resource, uid=meta.uid))
-    return present_one(api, call, kind, item, wanted)
+    # Who asks in the old way that dependents go as well hears that it is not over yet.
+    status = 202 if not is_gone and options.orphan_dependents is False else 200
+    return present_one(api, call, kind, item, wanted, status=status)
 
 
 async def delete_collection(api: Api, call: Call, kind: Kind) -> Answer:
