@@ -64,7 +64,7 @@ class Hub:
         self._waiting_since_last_sweep: set[int] = set()
         self._pump: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
-        self._failure: Exception | None = None
+        self._failure: BaseException | None = None
 
     # -- life
 
@@ -87,6 +87,7 @@ class Hub:
             if cache is not None:
                 cache.load(key, item.value, item.mod_revision)
         self._pump = asyncio.create_task(self._follow(), name="hub")
+        self._pump.add_done_callback(self._ended)
         await self.wait_for(newest)
 
     async def stop(self) -> None:
@@ -180,17 +181,21 @@ class Hub:
                 return
             except StoreUnavailable as error:
                 LOG.warning("following the store broke off at revision %d: %s", self.revision, error)
-            except Compacted as error:
-                # Only if this server stood still for longer than the store remembers: it cannot catch up.
-                self._fail(error)
-                raise
+            # `Compacted` ends it: this server stood still for longer than the store remembers and cannot catch up.
             finally:
                 self._watch = None
                 await watch.aclose()
             await self._clock.sleep(delay)
             delay = min(delay * 2, 2.0)
 
-    def _fail(self, error: Exception) -> None:
+    def _ended(self, pump: asyncio.Task[None]) -> None:
+        """Nothing will come any more, whatever the reason: nobody is to wait for it."""
+        error = None if pump.cancelled() else pump.exception()
+        if error is not None:
+            LOG.error("the store is no longer followed", exc_info=error)
+        self._fail(error or RuntimeError("this server is stopping"))
+
+    def _fail(self, error: BaseException) -> None:
         self._failure = error
         for _, _, waiter in self._waiters:
             if not waiter.done():

@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from nodeward.api.core_v1.cluster import ConfigMap
+from nodeward.api.errors import ApiError
 from nodeward.api.scheme import SCHEME
 from nodeward.apiserver.hub import PATIENCE_SECONDS, Hub
 from nodeward.machinery.clock import Clock
@@ -58,6 +60,31 @@ def test_a_reader_hears_of_each_revision_while_others_go_on_writing() -> None:
         async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as readers:
             for number in range(200):
                 readers.create_task(read(number))
+        await hub.stop()
+        await store.close()
+
+    run_virtual(scenario)
+
+
+def test_nobody_waits_for_a_store_that_is_no_longer_followed() -> None:
+    kind = SCHEME.by_type(ConfigMap)
+
+    def unreadable(value: bytes) -> bytes:
+        raise ValueError("not what anybody stored")
+
+    async def scenario(clock: Clock) -> None:
+        store = MemoryStore()
+        await store.open()
+        hub = Hub(store, SCHEME, clock, {kind: unreadable})
+        await hub.start()
+        result = await store.put(hub.key(kind, "default", "c"), b'{"metadata":{}}', expected=0)
+        started = clock.monotonic_ns()
+        for _ in range(2):
+            with pytest.raises(ApiError, match="cannot be followed") as refused:
+                await hub.wait_for(result.revision)
+            assert refused.value.status.code == 503
+        assert clock.monotonic_ns() - started < 1e9
+        assert not hub.is_healthy
         await hub.stop()
         await store.close()
 
