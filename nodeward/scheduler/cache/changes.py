@@ -15,33 +15,38 @@ from numpy.typing import NDArray
 SHORTEST: Final = 1024
 
 
-_NOTHING: Final = np.zeros(0, np.int64)
+#: As many entries are looked through for repeated ones.
+WORTH_SORTING: Final = 64
 
 
 class ChangeLog:
     """The rows of one table that changed, in order."""
 
     def __init__(self) -> None:
-        self._rows: list[int] = []
+        self._rows = np.zeros(2 * SHORTEST, np.int64)
+        #: the version before the first entry that is kept, and how many are
         self._first = 0
+        self._length = 0
 
     @property
     def version(self) -> int:
-        return self._first + len(self._rows)
+        return self._first + self._length
 
     def add(self, row: int, rows: int) -> None:
         """`row` changed, in a table of `rows`."""
-        self._rows.append(row)
-        if len(self._rows) > max(SHORTEST, 2 * rows):
-            cut = len(self._rows) // 2
-            del self._rows[:cut]
-            self._first += cut
+        if self._length == len(self._rows):
+            keep = max(SHORTEST, rows)
+            kept = np.zeros(2 * keep, np.int64)
+            keep = min(keep, self._length)
+            kept[:keep] = self._rows[self._length - keep : self._length]
+            self._first += self._length - keep
+            self._rows, self._length = kept, keep
+        self._rows[self._length] = row
+        self._length += 1
 
     def since(self, version: int) -> NDArray[np.int64] | None:
-        """The rows that changed after `version`, each once; None: take all rows for changed."""
+        """The rows that changed after `version`, some perhaps twice; None: take all rows for changed."""
         if version < self._first:
             return None
-        if version == self.version:
-            return _NOTHING
-        rows = self._rows[version - self._first :]
-        return np.array(rows if len(rows) < 2 else list(dict.fromkeys(rows)), np.int64)
+        rows = self._rows[version - self._first : self._length]
+        return rows.copy() if len(rows) < WORTH_SORTING else np.unique(rows)

@@ -118,6 +118,7 @@ class PodClass:
         self.fits: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
         #: un-normalised scores, of static plugins and of the others; normalised ones; all together (-1: does not fit)
         self._fixed: Ints = np.zeros(capacity, np.int64)
+        self._has_fixed = False
         self._moving: Ints = np.zeros(capacity, np.int64)
         self._liked: Ints = np.zeros(capacity, np.int64)
         self.total: Ints = np.full(capacity, -1, np.int64)
@@ -140,6 +141,7 @@ class PodClass:
             self._rule_out_others(nodes)
             if self._static_scores:
                 self._fixed[nodes] = self._sum(self._static_scores, nodes)
+                self._has_fixed = bool(self._fixed.any())
             self._static_fits[nodes] = self.static_why[nodes] < 0
         fits = self._static_fits[rows]
         if self._judge(self._moving_filters, self.moving_why, rows):
@@ -154,7 +156,7 @@ class PodClass:
         if is_stale:
             self._normalize()
         else:
-            totals = moving + self._fixed[rows] if self._static_scores else moving
+            totals = moving + self._fixed[rows] if self._has_fixed else moving
             if not self._is_flat:
                 totals = totals + self._liked[rows]
             self.total[rows] = totals

@@ -47,7 +47,7 @@ class NodeResourcesBalancedAllocation:
             # The same as below in fewer steps: both at once, without the pod and with it.
             both = np.minimum((used[:, None] + counted.before_and_after) / there[:, None], 1.0)
             even = ((1 - np.abs(both[0] - both[1]) / 2) * MAX_SCORE).astype(np.int64)
-            scores: Ints = MAX_SCORE // 2 + (MAX_SCORE // 2 + even[1] - even[0]) // 2
+            scores: Ints = (even[1] - even[0] + 3 * MAX_SCORE // 2) // 2
             return scores
         has = there != 0
         there = np.maximum(there, 1)
