@@ -147,6 +147,8 @@ READERS = {
     "nodeward/features/declared/": "the library",
     "nodeward/apiserver/resources/nodes.py": "drops the field if the feature is off",
     "nodeward/apiserver/admission/node_declared_feature_validator.py": "slices: a named direct consumer",
+    "nodeward/scheduler/cache/table.py": "hands the list to the library, and keeps its words as a column",
+    "nodeward/scheduler/plugins/node_declared_features.py": "hands the list to the library, node by node",
 }
 #: Who may know a single feature: the direct consumers that features name.
 CONSUMERS = {
