@@ -112,17 +112,24 @@ async def api_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
 
 
 async def _creates(running: Server, pods: int, size: str) -> AsyncIterator[Figure]:
-    before, cpu = running.rss_bytes(), running.cpu_seconds()
-    result = await hammer(running.target, _creations(pods, "p"), connections=CONNECTIONS, expected=201)
-    conditions = f"{CONNECTIONS} connections; {size}"
-    yield Figure("api/creates", result.rate, "1/s", conditions)
-    yield Figure("api/create-p50", result.percentile_ms(0.5), "ms", conditions)
-    yield Figure("api/create-p99", result.percentile_ms(0.99), "ms", conditions)
-    yield Figure(
-        "api/create-cpu", (running.cpu_seconds() - cpu) / pods * 1e6, "us", "CPU of the server per create"
-    )
-    grown = (running.rss_bytes() - before) / pods
-    yield Figure("api/memory-per-pod", grown / 1024, "KiB", "growth of resident memory per stored pod")
+    """Replicas, as most pods are, and strangers: decision 0008 makes the first cheaper, so both are measured."""
+    for word, prefix, is_alike in (("", "p", True), ("-strangers", "s", False)):
+        kind = "equal but for their names" if is_alike else "each with an environment of its own"
+        before, cpu = running.rss_bytes(), running.cpu_seconds()
+        requests = _creations(pods, prefix, is_alike=is_alike)
+        result = await hammer(running.target, requests, connections=CONNECTIONS, expected=201)
+        conditions = f"{kind}; {CONNECTIONS} connections; {size}"
+        yield Figure(f"api/creates{word}", result.rate, "1/s", conditions)
+        yield Figure(f"api/create-p50{word}", result.percentile_ms(0.5), "ms", conditions)
+        yield Figure(f"api/create-p99{word}", result.percentile_ms(0.99), "ms", conditions)
+        spent = (running.cpu_seconds() - cpu) / pods * 1e6
+        yield Figure(f"api/create-cpu{word}", spent, "us", f"CPU of the server per create; {kind}")
+        grown = (running.rss_bytes() - before) / pods / 1024
+        yield Figure(
+            f"api/memory-per-pod{word}", grown, "KiB", f"growth of resident memory per stored pod; {kind}"
+        )
+        if not is_alike:
+            await hammer(running.target, _deletions(pods, prefix), connections=CONNECTIONS)
 
 
 async def _reads(running: Server, pods: int, size: str) -> AsyncIterator[Figure]:
@@ -203,8 +210,15 @@ def _pod(name: str) -> bytes:
     )  # fmt: skip
 
 
-def _creations(number: int, prefix: str) -> Iterator[bytes]:
-    return (request("POST", PODS_PATH, _pod(f"{prefix}-{index}")) for index in range(number))
+def _creations(number: int, prefix: str, *, is_alike: bool = True) -> Iterator[bytes]:
+    for index in range(number):
+        body = _pod(f"{prefix}-{index}")
+        # Another name in the environment: another spec, and another text of who set which field.
+        yield request("POST", PODS_PATH, body if is_alike else body.replace(b'"MODE"', b'"MODE_%d"' % index))
+
+
+def _deletions(number: int, prefix: str) -> Iterator[bytes]:
+    return (request("DELETE", f"{PODS_PATH}/{prefix}-{index}") for index in range(number))
 
 
 def _maps(number: int, prefix: str) -> Iterator[bytes]:
