@@ -18,10 +18,8 @@ from nodeward.api.errors import (
     too_many_requests,
 )
 from nodeward.api.scheme import Kind
-from nodeward.apiserver.answer import TEXT, Answer, Sink, Streaming, failure
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.documents import Documents
-from nodeward.apiserver.http import Peer
 from nodeward.apiserver.metrics import Metrics
 from nodeward.apiserver.request import Call, resolve
 from nodeward.apiserver.reviewing import review
@@ -36,6 +34,8 @@ from nodeward.apiserver.verbs.patch import patch
 from nodeward.apiserver.verbs.update import update
 from nodeward.apiserver.verbs.watch import watch
 from nodeward.base.fielderror import quote
+from nodeward.machinery.serving.answer import TEXT, Answer, Sink, Streaming, failure
+from nodeward.machinery.serving.connection import Peer
 from nodeward.machinery.transport import Request
 
 LOG: Final = logging.getLogger(__name__)

@@ -12,12 +12,12 @@ from nodeward.api.codec import encode
 from nodeward.api.errors import method_not_allowed
 from nodeward.api.openapi import OpenApi
 from nodeward.api.openapi.documents import OpenApiDocument
-from nodeward.apiserver.answer import TEXT, Answer, failure
 from nodeward.apiserver.auth.oidc import json_web_keys, openid_configuration
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.metrics import Metrics
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.security import TokenSettings
+from nodeward.machinery.serving.answer import TEXT, Answer, failure
 
 _NOT_FOUND = Answer(404, b"404 page not found\n", TEXT)
 _PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"

@@ -10,10 +10,10 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
-from nodeward.apiserver.answer import Streaming
 from nodeward.apiserver.app import App
 from nodeward.apiserver.auth.user import AUTHENTICATED, MASTERS, User
-from nodeward.apiserver.http import Peer
+from nodeward.machinery.serving.answer import Streaming
+from nodeward.machinery.serving.connection import Peer
 from nodeward.machinery.transport import ConnectionFailed, Request, Response
 
 #: The server's own user, as upstream names it.

@@ -6,11 +6,11 @@ numbers; the forms Prometheus reads are made when somebody asks.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from nodeward.apiserver.request import Call
+from nodeward.machinery.metrics import Histogram, page
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -49,29 +49,6 @@ _Values = Mapping[tuple[str, ...], float]
 _Key = tuple[str, str, str, str, str, bool, bool, bool, bool]
 
 
-class _Histogram:
-    """Numbers sorted into buckets."""
-
-    __slots__ = ("bounds", "counts", "total")
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-    def observe(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-    def buckets(self) -> list[tuple[str, float]]:
-        """Cumulative, as Prometheus wants them."""
-        seen, found = 0, []
-        for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
-            seen += count
-            found.append(("+Inf" if bound == float("inf") else str(float(bound)), float(seen)))
-        return found
-
-
 class _Counted:
     """Requests that are counted together."""
 
@@ -81,8 +58,8 @@ class _Counted:
         self.labels = labels
         self.dry_run = dry_run
         self.codes: dict[int, int] = {}
-        self.duration = _Histogram(_SECONDS)
-        self.sizes = _Histogram(_BYTES)
+        self.duration = Histogram(_SECONDS)
+        self.sizes = Histogram(_BYTES)
         self.open = 0
 
 
@@ -205,8 +182,4 @@ class Metrics:
 
     def text(self) -> bytes:
         """The page /metrics shows."""
-        from prometheus_client import CollectorRegistry, generate_latest
-
-        registry = CollectorRegistry()
-        registry.register(self)
-        return generate_latest(registry)
+        return page(self)

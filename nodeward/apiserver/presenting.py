@@ -11,12 +11,12 @@ from nodeward.api.errors import not_acceptable
 from nodeward.api.meta import KubeObject
 from nodeward.api.printing import parse_include, partial_metadata, partial_metadata_list, table
 from nodeward.api.scheme import Kind
-from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.item import Item, join_items
 from nodeward.apiserver.negotiation import Accepted, Form
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.event_view import core_to_view
+from nodeward.machinery.serving.answer import Answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from nodeward.api.authorization_v1 import (
 from nodeward.api.codec import encode
 from nodeward.api.errors import method_not_supported
 from nodeward.api.scheme import Kind
-from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.auth import reviews
 from nodeward.apiserver.reading_body import check_options, read_object
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.security import Security
+from nodeward.machinery.serving.answer import Answer
 
 
 def review(api: Api, security: Security, call: Call, kind: Kind) -> Answer:

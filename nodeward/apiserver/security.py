@@ -32,9 +32,9 @@ from nodeward.apiserver.auth.tokens import BoundObject, TokenSigner, TokenVerifi
 from nodeward.apiserver.auth.user import User
 from nodeward.apiserver.cache import Batch
 from nodeward.apiserver.environment import Environment
-from nodeward.apiserver.http import Peer
 from nodeward.apiserver.request import Call
 from nodeward.base.timestamp import parse_rfc3339
+from nodeward.machinery.serving.connection import Peer
 
 _LOOKUPS: dict[str, type[KubeObject]] = {
     "ServiceAccount": ServiceAccount,

@@ -12,6 +12,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from nodeward.api.context import Context
 from nodeward.api.errors import ApiError
@@ -24,7 +25,6 @@ from nodeward.apiserver.auth.user import User
 from nodeward.apiserver.bootstrap import bootstrap, missing, repair
 from nodeward.apiserver.documents import Documents
 from nodeward.apiserver.environment import Environment
-from nodeward.apiserver.http import HttpConnection, Limits
 from nodeward.apiserver.hub import Hub
 from nodeward.apiserver.loopback import LOOPBACK_USER, LoopbackTransport
 from nodeward.apiserver.metrics import Metrics
@@ -34,16 +34,14 @@ from nodeward.apiserver.security import Security, TokenSettings
 from nodeward.features import Gates
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
+from nodeward.machinery.serving.connection import Limits
+from nodeward.machinery.serving.listener import Listener
 from nodeward.store.interface import Store, StoreUnavailable
 
 LOG = logging.getLogger(__name__)
 
 #: History older than this is forgotten, as kube-apiserver has etcd do.
 COMPACT_SECONDS = 300.0
-SHUTDOWN_SECONDS = 5.0
-#: How long a peer may take to answer the end of a TLS connection. A client that keeps a connection for later does not
-#: read from it meanwhile, so it never does, and must not hold up a server that stops.
-GOODBYE_SECONDS = 0.2
 #: How often what every cluster has is looked after, as kube-apiserver looks after its service.
 REPAIR_SECONDS = 10.0
 
@@ -107,9 +105,8 @@ class ApiServer:
         )
         self.app = App(api, self._security, self._documents, self.metrics)
         self._is_bootstrapped = False
-        #: who is connected now
-        self.connections: dict[HttpConnection, None] = {}
-        self._listeners: list[asyncio.Server] = []
+        self._listener = Listener(self.app.handle, clock, settings.limits)
+        self.connections: Final = self._listener.connections
         self._tasks: list[asyncio.Task[None]] = []
 
     # -- life
@@ -132,38 +129,16 @@ class ApiServer:
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
         """Answer on an address; gives the port, which may have been 0."""
-        return await self.serve(bind(host, port), tls)
+        return await self._listener.listen(host, port, tls)
 
     async def serve(self, bound: socket.socket, tls: ssl.SSLContext | None) -> int:
         """Answer on a socket that has its address; gives the port."""
-        loop = asyncio.get_running_loop()
-        goodbye = None if tls is None else GOODBYE_SECONDS
-        listener = await loop.create_server(
-            self._connection, sock=bound, ssl=tls, ssl_shutdown_timeout=goodbye, backlog=1024
-        )
-        self._listeners.append(listener)
-        return int(bound.getsockname()[1])
-
-    def _connection(self) -> HttpConnection:
-        return HttpConnection(self.app.handle, self._clock, self.connections, self._settings.limits)
+        return await self._listener.serve(bound, tls)
 
     async def stop(self) -> None:
         """Stop accepting, finish what is under way, close the store. Nothing acknowledged is lost."""
         self._documents.is_shutting_down = True
-        for listener in self._listeners:
-            listener.close()
-        for connection in list(self.connections):
-            connection.shutdown()
-        try:
-            async with self._clock.timeout(SHUTDOWN_SECONDS):
-                while self.connections:
-                    await self._clock.sleep(0.01)
-        except TimeoutError:
-            for connection in list(self.connections):
-                connection.abort()
-        for listener in self._listeners:
-            await listener.wait_closed()
-        self._listeners.clear()
+        await self._listener.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -212,18 +187,6 @@ class ApiServer:
             if kind.is_stored and not kind.stored_as
         }
         self.metrics.set_objects(counts, await self._store.size())
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A socket with an address, on which nobody is answered yet. The port may be 0: any that is free."""
-    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host, port))
-    except OSError:
-        bound.close()
-        raise
-    return bound
 
 
 def _one_before(version: str) -> str:

@@ -23,12 +23,13 @@ from typing import Any
 from nodeward.apiserver.auth.token_keys import load_key
 from nodeward.apiserver.pki import Pki, kubeconfig, server_context, write_private
 from nodeward.apiserver.security import TokenSettings
-from nodeward.apiserver.server import ApiServer, Settings, bind
+from nodeward.apiserver.server import ApiServer, Settings
 from nodeward.base.errors import ConfigError
 from nodeward.cli.controllers import controllers_of
 from nodeward.cli.server_flags import Wanted, read_flags
 from nodeward.features import Gates
 from nodeward.machinery.clock import Clock, RealChance, RealClock
+from nodeward.machinery.serving.listener import bind
 
 LOG = logging.getLogger(__name__)
 
@@ -115,7 +116,7 @@ async def _start(args: argparse.Namespace, clock: Clock, running: AsyncExitStack
     _make_directory(wanted.kubeconfig.parent)
     write_private(wanted.kubeconfig, text.encode())
     if args.command == "up":
-        controllers = controllers_of(server, clock, pki.authority_certificate.decode())
+        controllers = controllers_of(server, clock, wanted.gates, pki.authority_certificate.decode())
         running.push_async_callback(controllers.stop)
         await controllers.start()
         await controllers.settled()  # a fresh cluster needs something of them before its first pod

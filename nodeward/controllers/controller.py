@@ -14,9 +14,12 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from nodeward.features import Gates
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.informer import InformerFactory
+from nodeward.machinery.metrics import Metrics
+from nodeward.machinery.recorder import EventRecorder
 from nodeward.machinery.workqueue import WorkQueue
 
 K = TypeVar("K", bound=Hashable)
@@ -30,6 +33,10 @@ class Tools:
     clock: Clock
     chance: Chance
     informers: InformerFactory
+    recorder: EventRecorder
+    #: This component's own gates: a controller may be older or younger than the API server.
+    gates: Gates
+    metrics: Metrics
     #: The certificates by which pods know the API server, as PEM; None: nobody said.
     root_ca: str | None = None
 
@@ -60,3 +67,5 @@ class Entry(NamedTuple):
 
     name: str
     make: Callable[[Tools], Controller | None]
+    #: what its events call it; the same as `name` unless Kubernetes' users know another
+    component: str = ""

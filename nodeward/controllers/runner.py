@@ -19,9 +19,12 @@ from nodeward.base.errors import NodewardError
 from nodeward.base.invariant import InvariantBroken
 from nodeward.controllers import CONTROLLERS
 from nodeward.controllers.controller import Entry, Tools, Work
+from nodeward.features import Gates
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.informer import InformerFactory
+from nodeward.machinery.metrics import Metrics
+from nodeward.machinery.recorder import EventRecorder
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -38,14 +41,21 @@ class Runner:
         clock: Clock,
         chance: Chance,
         *,
+        gates: Gates,
         root_ca: str | None = None,
         controllers: Sequence[Entry] = CONTROLLERS,
     ) -> None:
+        self.metrics: Final = Metrics()
+        self._recorders: list[EventRecorder] = []
         self._informers = InformerFactory(client_for(MANAGER), chance.child("informers"))
         self._crews: dict[str, tuple[_Crew, ...]] = {}
-        for name, make in controllers:
-            tools = Tools(client_for(name), clock, chance.child(name), self._informers, root_ca)
-            controller = make(tools)
+        for name, make, component in controllers:
+            client, luck = client_for(name), chance.child(name)
+            recorder = EventRecorder(client, luck.child("events"), component=component or name)
+            self._recorders.append(recorder)
+            controller = make(
+                Tools(client, clock, luck, self._informers, recorder, gates, self.metrics, root_ca)
+            )
             if controller is not None:
                 self._crews[name] = tuple(_Crew(name, work) for work in controller.work())
         self._has_begun = asyncio.Event()
@@ -68,6 +78,7 @@ class Runner:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+        await asyncio.gather(*(recorder.aclose() for recorder in self._recorders))
 
     async def _run(self) -> None:
         try:

@@ -12,9 +12,10 @@ import pytest
 from nodeward.api.core_v1.cluster import Namespace
 from nodeward.api.core_v1.service import Service
 from nodeward.apiserver.pki import Pki, server_context
-from nodeward.apiserver.server import REPAIR_SECONDS, SHUTDOWN_SECONDS, bind
+from nodeward.apiserver.server import REPAIR_SECONDS
 from nodeward.cli.up import loop_factory
 from nodeward.machinery.clock import Clock, RealClock
+from nodeward.machinery.serving.listener import SHUTDOWN_SECONDS, bind
 from nodeward.machinery.virtual_loop import run_virtual
 from nodeward.store.memory import MemoryStore
 from tests.apiserver.running import running, settings

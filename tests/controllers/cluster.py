@@ -87,7 +87,9 @@ async def cluster(
             transports[name] = Altered(client_of(server, name).transport)
             return Client(transports[name], clock=clock, component=name, retry=None)
 
-        runner = Runner(client_for, clock, SeededChance(3), root_ca=root_ca, controllers=controllers)
+        runner = Runner(
+            client_for, clock, SeededChance(3), gates=chosen.gates, root_ca=root_ca, controllers=controllers
+        )
         await runner.start()
         await runner.settled()
         try:

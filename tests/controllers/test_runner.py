@@ -169,7 +169,9 @@ def test_after_stop_nothing_is_done_and_a_new_runner_catches_up() -> None:
             await each.client.create(Namespace(metadata=ObjectMeta(name="missed")))
             await each.pass_time(60)
             assert not await each.exists(ServiceAccount, "default", "missed")
-            second = Runner(lambda name: client_of(each.server, name), clock, SeededChance(4))
+            second = Runner(
+                lambda name: client_of(each.server, name), clock, SeededChance(4), gates=each.server.env.gates
+            )
             await second.start()
             await second.settled()
             assert await each.exists(ServiceAccount, "default", "missed")

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from nodeward.apiserver.auth.user import User
-from nodeward.apiserver.http import Limits
 from nodeward.apiserver.pki import KeyPair, Pki, server_context
 from nodeward.apiserver.server import ApiServer
 from nodeward.cli.up import loop_factory
 from nodeward.machinery.clock import RealClock, SeededChance
+from nodeward.machinery.serving.connection import Limits
 from nodeward.store.memory import MemoryStore
 from tests.apiserver.running import settings
 

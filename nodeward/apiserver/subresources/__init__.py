@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 
 from nodeward.api.errors import method_not_supported
 from nodeward.api.scheme import Kind
-from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.strategy import STATUS_PATHS, Strategy
@@ -18,6 +17,7 @@ from nodeward.apiserver.verbs.get import get
 from nodeward.apiserver.verbs.patch import patch
 from nodeward.apiserver.verbs.update import update
 from nodeward.apiserver.writing import Mode
+from nodeward.machinery.serving.answer import Answer
 
 Handler = Callable[[Api, Call, Kind], Awaitable[Answer]]
 

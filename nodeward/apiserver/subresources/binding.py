@@ -10,13 +10,13 @@ from nodeward.api.core_v1.pod_status import PodCondition
 from nodeward.api.errors import MODIFIED, bad_request, conflict, invalid, not_found, timeout
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.admission.plugin import Write
-from nodeward.apiserver.answer import Answer, success
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.reading_body import check_options, read_object
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.writing import UPDATE_ATTEMPTS
 from nodeward.base.fielderror import FieldError, not_supported, required
 from nodeward.base.fieldpath import ROOT
+from nodeward.machinery.serving.answer import Answer, success
 
 
 async def bind(api: Api, call: Call, kind: Kind) -> Answer:

@@ -20,13 +20,13 @@ from nodeward.api.meta import DeleteOptions, StatusCause, StatusDetails
 from nodeward.api.policy_v1 import Eviction, PodDisruptionBudget
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.admission.plugin import Write
-from nodeward.apiserver.answer import Answer, success
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.reading_body import check_options, read_object
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.subresources.binding import set_condition
 from nodeward.apiserver.verbs.delete import check_delete_options, check_preconditions, delete_one
 from nodeward.apiserver.writing import UPDATE_ATTEMPTS
+from nodeward.machinery.serving.answer import Answer, success
 from nodeward.rules.selectors import from_label_selector
 
 _ENDED = ("Succeeded", "Failed")

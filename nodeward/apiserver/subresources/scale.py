@@ -20,7 +20,6 @@ from nodeward.api.core_v1.pod import ReplicationController
 from nodeward.api.errors import MODIFIED, conflict, invalid, not_found
 from nodeward.api.meta import KubeObject, ObjectMeta
 from nodeward.api.scheme import SCALE, Kind
-from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import Accepted, accepted
@@ -40,6 +39,7 @@ from nodeward.apiserver.verbs.patch import (
 from nodeward.apiserver.writing import Mode
 from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import ROOT
+from nodeward.machinery.serving.answer import Answer
 from nodeward.rules.selectors import Labels, Requirement, from_label_selector
 
 _SCALE_KIND = Kind("autoscaling", "v1", "Scale", Scale, "scale", subresources=(SCALE,))

@@ -9,10 +9,10 @@ from nodeward.api.codec import encode
 from nodeward.api.errors import not_found
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.admission.plugin import Write
-from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.reading_body import check_options, read_object
 from nodeward.apiserver.request import Call
+from nodeward.machinery.serving.answer import Answer
 
 
 async def issue_token(api: Api, call: Call, kind: Kind) -> Answer:

@@ -8,13 +8,13 @@ from nodeward.api.errors import bad_request, not_found
 from nodeward.api.events_v1 import Event as NewEvent
 from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import Kind
-from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.negotiation import accepted
 from nodeward.apiserver.presenting import present_one
 from nodeward.apiserver.reading_body import check_options, read_object
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.event_view import view_to_core
+from nodeward.machinery.serving.answer import Answer
 
 
 async def create(api: Api, call: Call, kind: Kind) -> Answer:

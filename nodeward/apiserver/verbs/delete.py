@@ -15,7 +15,6 @@ from nodeward.api.errors import ApiError, bad_request, conflict, invalid, not_fo
 from nodeward.api.meta import DeleteOptions, StatusDetails
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.admission.plugin import Write
-from nodeward.apiserver.answer import Answer, success
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import accepted, json_body
@@ -28,6 +27,7 @@ from nodeward.base.fielderror import FieldError, not_supported
 from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import FieldPath
 from nodeward.base.timestamp import parse_rfc3339, rfc3339
+from nodeward.machinery.serving.answer import Answer, success
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"

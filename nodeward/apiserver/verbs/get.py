@@ -5,11 +5,11 @@ from __future__ import annotations
 from nodeward.api.codec import stand_alone
 from nodeward.api.errors import not_found
 from nodeward.api.scheme import Kind
-from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.negotiation import Form, accepted
 from nodeward.apiserver.presenting import present_one
 from nodeward.apiserver.request import Call
+from nodeward.machinery.serving.answer import Answer
 
 
 async def get(api: Api, call: Call, kind: Kind) -> Answer:

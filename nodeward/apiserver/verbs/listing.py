@@ -10,7 +10,6 @@ import msgspec
 
 from nodeward.api.errors import ApiError, bad_request, expired, invalid, unavailable
 from nodeward.api.scheme import Kind
-from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import accepted
@@ -19,6 +18,7 @@ from nodeward.apiserver.request import Call
 from nodeward.apiserver.selection import Selection, selection_of
 from nodeward.base.fielderror import FieldError, forbidden, not_supported
 from nodeward.base.fieldpath import FieldPath
+from nodeward.machinery.serving.answer import Answer
 from nodeward.store.interface import Compacted, FutureRevision, StoreUnavailable
 
 _EXPIRED = (

@@ -27,7 +27,6 @@ from nodeward.api.patch.ordering import go_text
 from nodeward.api.patch.strategic import apply_strategic_merge_patch
 from nodeward.api.schema import schema_of
 from nodeward.api.scheme import Kind
-from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import accepted, yaml_to_json
@@ -39,6 +38,7 @@ from nodeward.apiserver.writing import Mode
 from nodeward.base.fielderror import forbidden, required
 from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import FieldPath
+from nodeward.machinery.serving.answer import Answer
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

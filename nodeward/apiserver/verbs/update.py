@@ -7,7 +7,6 @@ from typing import Any, cast
 from nodeward.api.events_v1 import Event as NewEvent
 from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import Kind
-from nodeward.apiserver.answer import Answer
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import accepted
@@ -16,6 +15,7 @@ from nodeward.apiserver.reading_body import check_options, read_object
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.event_view import view_to_core
 from nodeward.apiserver.writing import Mode
+from nodeward.machinery.serving.answer import Answer
 
 
 async def update(api: Api, call: Call, kind: Kind, mode: Mode) -> Answer:

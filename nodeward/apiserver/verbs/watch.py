@@ -13,7 +13,6 @@ from nodeward.api.errors import expired, invalid
 from nodeward.api.meta import Status
 from nodeward.api.printing import Include, parse_include, partial_metadata, table
 from nodeward.api.scheme import Kind
-from nodeward.apiserver.answer import Answer, Sink
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.cache import Batch, Change, frame, restamp
 from nodeward.apiserver.item import Item
@@ -24,6 +23,7 @@ from nodeward.apiserver.selection import Selection, selection_of
 from nodeward.base.fielderror import FieldError, forbidden
 from nodeward.base.fieldpath import FieldPath
 from nodeward.machinery.clock import Timer
+from nodeward.machinery.serving.answer import Answer, Sink
 
 #: What a client may leave unread beyond its first state, before it is cut off.
 UNREAD_BYTES = 4 << 20

@@ -30,9 +30,9 @@ from nodeward.api.errors import (
     method_not_allowed,
     request_entity_too_large,
 )
-from nodeward.apiserver.answer import TEXT, Answer, Streaming, failure
-from nodeward.apiserver.http_sending import Outgoing, StreamSink, head
 from nodeward.machinery.clock import Clock, Timer
+from nodeward.machinery.serving.answer import TEXT, Answer, Streaming, failure
+from nodeward.machinery.serving.sending import Outgoing, StreamSink, head
 from nodeward.machinery.transport import Request
 
 LOG = logging.getLogger(__name__)

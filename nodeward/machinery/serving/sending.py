@@ -13,7 +13,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
-from nodeward.apiserver.answer import JSON, Answer, Streaming
+from nodeward.machinery.serving.answer import JSON, Answer, Streaming
 
 #: The most that is handed to the transport at once.
 _PIECE: Final = 256 << 10

@@ -1,0 +1,170 @@
+"""Counters, gauges and histograms of one component; nothing global.
+
+Counting is plain arithmetic on dictionaries and lists, because it happens in every hot loop; prometheus_client is
+imported by the first who looks at the page. A metric is made once, with the names of its labels, and counted with
+their values in the same order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from nodeward.base.invariant import InvariantBroken
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric as Family
+
+
+class Histogram:
+    """Numbers sorted into buckets."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Cumulative, as Prometheus wants them."""
+        seen, found = 0, []
+        for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
+            seen += count
+            found.append(("+Inf" if bound == float("inf") else str(float(bound)), float(seen)))
+        return found
+
+
+class Counter:
+    """Numbers that only grow, by the values of the labels."""
+
+    def __init__(self, name: str, text: str, labels: tuple[str, ...]) -> None:
+        self.name, self.text, self.labels = name, text, labels
+        self.values: Final[dict[tuple[str, ...], float]] = {}
+
+    def inc(self, *values: str, by: float = 1) -> None:
+        self.values[values] = self.values.get(values, 0) + by
+
+    def value(self, *values: str) -> float:
+        return self.values.get(values, 0)
+
+
+class Gauge:
+    """Numbers that go up and down; set as things change, or worked out when somebody looks."""
+
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        labels: tuple[str, ...],
+        look: Callable[[], Mapping[tuple[str, ...], float]] | None = None,
+    ) -> None:
+        self.name, self.text, self.labels = name, text, labels
+        self._look = look
+        self._values: dict[tuple[str, ...], float] = {}
+
+    def set(self, value: float, *values: str) -> None:
+        self._values[values] = value
+
+    def remove(self, *values: str) -> None:
+        self._values.pop(values, None)
+
+    @property
+    def values(self) -> Mapping[tuple[str, ...], float]:
+        return self._values if self._look is None else self._look()
+
+
+class Histograms:
+    """One histogram per combination of labels."""
+
+    def __init__(self, name: str, text: str, labels: tuple[str, ...], bounds: tuple[float, ...]) -> None:
+        self.name, self.text, self.labels, self.bounds = name, text, labels, bounds
+        self.values: Final[dict[tuple[str, ...], Histogram]] = {}
+
+    def of(self, *values: str) -> Histogram:
+        """To be kept by whoever observes often."""
+        found = self.values.get(values)
+        if found is None:
+            found = self.values[values] = Histogram(self.bounds)
+        return found
+
+    def observe(self, value: float, *values: str) -> None:
+        self.of(*values).observe(value)
+
+
+class Metrics:
+    """All metrics of a component, and the page that shows them."""
+
+    def __init__(self) -> None:
+        self._all: dict[str, Counter | Gauge | Histograms] = {}
+
+    def counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
+        """The counter of that name; made when first asked for, so that parts of a component may share it."""
+        found = self._all.setdefault(name, Counter(name, text, labels))
+        if not isinstance(found, Counter):
+            raise InvariantBroken(f"{name} was made as another kind of metric")
+        return found
+
+    def gauge(
+        self,
+        name: str,
+        text: str,
+        labels: tuple[str, ...] = (),
+        look: Callable[[], Mapping[tuple[str, ...], float]] | None = None,
+    ) -> Gauge:
+        found = self._all.setdefault(name, Gauge(name, text, labels, look))
+        if not isinstance(found, Gauge):
+            raise InvariantBroken(f"{name} was made as another kind of metric")
+        return found
+
+    def histogram(
+        self, name: str, text: str, bounds: tuple[float, ...], labels: tuple[str, ...] = ()
+    ) -> Histograms:
+        found = self._all.setdefault(name, Histograms(name, text, labels, bounds))
+        if not isinstance(found, Histograms):
+            raise InvariantBroken(f"{name} was made as another kind of metric")
+        return found
+
+    def collect(self) -> Iterator[Family]:
+        """What was counted, in Prometheus' form."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
+        for metric in self._all.values():
+            if isinstance(metric, Histograms):
+                timed = HistogramMetricFamily(metric.name, metric.text, labels=metric.labels)
+                for values, histogram in metric.values.items():
+                    timed.add_metric(values, histogram.buckets(), histogram.total)
+                yield timed
+            else:
+                family = CounterMetricFamily if isinstance(metric, Counter) else GaugeMetricFamily
+                counted = family(metric.name, metric.text, labels=metric.labels)
+                for values, value in metric.values.items():
+                    counted.add_metric(values, value)
+                yield counted
+
+    def text(self) -> bytes:
+        """The page /metrics shows."""
+        return page(self)
+
+
+def page(collector: object) -> bytes:
+    """What a collector has, as text."""
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    registry = CollectorRegistry()
+    registry.register(collector)  # type: ignore[arg-type]
+    return generate_latest(registry)
+
+
+def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
+    """Bounds that grow by a factor, as Kubernetes' histograms have them."""
+    return tuple(start * factor**power for power in range(count))
