@@ -1,11 +1,7 @@
 """Plugins that filter and score, sorted by what they can do, and asked in the one form the rest of the cache uses.
 
 In go plugins in the order of the profile, and their weights; out come parts that answer for rows. A plugin that has
-only the plain form is asked node by node. Beside the extension points, a plugin may say two more things:
-
-* `is_static = True`: its answers depend on the node's object alone, not on the pods that are there, so that a
-  placement does not make it answer again;
-* `shared_state(cycle, table)`: a value its answers for *all* rows depend on; when it changes, all are asked for anew.
+only the plain form is asked node by node.
 """
 
 from __future__ import annotations
@@ -19,9 +15,10 @@ from numpy.typing import NDArray
 
 from nodeward.scheduler.framework.plugin import Cycle, Plugin, Rejected
 from nodeward.scheduler.framework.pod import PodView
-from nodeward.scheduler.framework.status import Status
+from nodeward.scheduler.framework.status import SUCCESS, Status
 
 if TYPE_CHECKING:
+    from nodeward.scheduler.cache.node import NodeView
     from nodeward.scheduler.cache.table import NodeTable
 
 Ints = NDArray[np.int64]
@@ -86,6 +83,16 @@ class PluginSet:
             part for part in _with(plugins, weights, "score_rows", "score") if part.weight
         )
         self._may_be_volatile = tuple(plugin for plugin in plugins if hasattr(plugin, "is_volatile"))
+
+    def filter_plain(self, cycle: Cycle, pod: PodView, view: NodeView) -> Status:
+        """The first rejection of one node, all filters asked in plain form."""
+        for part in self.filters:
+            if part.name in cycle.skipped_filters:
+                continue
+            status: Status = part.plugin.filter(cycle, pod, view)
+            if not status.is_success:
+                return status.of(part.name)
+        return SUCCESS
 
     def volatile_for(self, pod: PodView) -> frozenset[str]:
         """The plugins that must be asked for this very pod."""

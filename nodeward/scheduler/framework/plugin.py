@@ -5,13 +5,19 @@ which it has. Filters and scores come in two forms: the *column* form answers fo
 the *plain* form for one node. A plugin needs only one of them; shipped plugins have both, and a test proves that they
 agree. `Cycle` carries what one plugin worked out for one pod in `pre_filter` to its later calls.
 
-A plugin's answers for pods of equal `signature` are shared, and recomputed only for rows that changed, unless the
-plugin says `is_volatile(pod)`: then its answer depends on other pods, and is computed for every pod anew.
+A plugin's answers for pods of equal `signature` are shared, and recomputed only for rows that changed. It may say more:
+
+* `is_static = True`: its answers depend on the node's object alone, so that a placement does not make it answer again;
+* `shared_state(cycle, table)`: a value its answers for all rows depend on; when that changes, all are asked anew;
+* `is_volatile(pod)`: its answers depend on where other pods are, and are worked out for every pod anew.
+
+Preemption asks what would be if pods were not there, or were: a plugin whose `pre_filter` looked at other pods has
+`add_pod` and `remove_pod`, which bring what it keeps in the cycle up to date; its values there have a `copy()`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from nodeward.api.core_v1.node import Node
     from nodeward.scheduler.cache.node import NodeView
     from nodeward.scheduler.cache.table import NodeTable
 
@@ -42,6 +49,11 @@ class Cycle:
     #: plugins that had nothing to do for this pod
     skipped_filters: set[str] = field(default_factory=set)
     skipped_scores: set[str] = field(default_factory=set)
+
+    def copy(self) -> Cycle:
+        """A cycle that can be changed without this one: values that have a `copy()` are copied."""
+        data = {name: value.copy() if hasattr(value, "copy") else value for name, value in self.data.items()}
+        return Cycle(self.pod, data, set(self.skipped_filters), set(self.skipped_scores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +106,29 @@ class PlainFilter(Plugin, Protocol):
     def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status: ...
 
 
+class PreFilterExtensions(Plugin, Protocol):
+    """What would `pre_filter` have found if another pod were on a node, or were not?"""
+
+    def add_pod(self, cycle: Cycle, pod: PodView, added: PodView, node: Node) -> Status: ...
+
+    def remove_pod(self, cycle: Cycle, pod: PodView, removed: PodView, node: Node) -> Status: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRoom:
+    """What a PostFilter plugin answers. SUCCESS: the pod is to wait for `node`, once `work` is done."""
+
+    status: Status
+    node: str = ""
+    #: what the API must be told (victims deleted, ...); the scheduler runs it beside its work
+    work: Callable[[], Awaitable[None]] | None = None
+
+
 class PostFilter(Plugin, Protocol):
-    async def post_filter(self, cycle: Cycle, pod: PodView, table: NodeTable, rejected: Any) -> Status:
-        """No node fits: make room, or explain why not. SUCCESS names a node in `cycle.data["nominated"]`."""
+    def post_filter(
+        self, cycle: Cycle, pod: PodView, table: NodeTable, rejected: Mapping[str, Status]
+    ) -> MadeRoom:
+        """No node fits (`rejected` says why, by name): make room, or explain why that is impossible."""
         ...
 
 

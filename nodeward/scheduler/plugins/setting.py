@@ -9,9 +9,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from nodeward.api.meta import KubeObject
 from nodeward.features.declared import FRAMEWORK, Framework, Version
 from nodeward.features.gates import Gates
-from nodeward.scheduler.framework.plugin import Plugin
+from nodeward.machinery.client import Client
+from nodeward.machinery.clock import Clock
+from nodeward.machinery.metrics import Metrics
+from nodeward.machinery.recorder import EventRecorder
+from nodeward.scheduler.cache.node import NodeView
+from nodeward.scheduler.framework.listers import FixedListers, Listers
+from nodeward.scheduler.framework.plugin import Cycle, Plugin
+from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.framework.status import Status
+from nodeward.scheduler.queue.nominator import Nominator
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """The scheduler, as far as plugins may reach into it."""
+
+    client: Client
+    clock: Clock
+    recorder: EventRecorder
+    nominator: Nominator
+    metrics: Metrics
+    #: (cycle, pod, node) -> the first rejection of all filters in plain form
+    filter_plain: Callable[[Cycle, PodView, NodeView], Status]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +45,10 @@ class Setting:
     version: Version
     arguments: Mapping[str, Any] = field(default_factory=dict)
     features: Framework = FRAMEWORK
+    #: objects of the kinds its line of the registry names
+    listers: Listers = field(default_factory=FixedListers)
+    #: what a plugin that acts (rather than judges) may use; None where nothing can be done, as in explanations
+    handle: Handle | None = None
 
 
 Make: TypeAlias = Callable[[Setting], Plugin]
@@ -36,3 +63,5 @@ class Shipped:
     #: of its score, unless the configuration says otherwise; 0: it does not score
     weight: int = 0
     gate: str = ""
+    #: kinds beside nodes and pods it looks up through `Setting.listers`
+    kinds: tuple[type[KubeObject], ...] = ()

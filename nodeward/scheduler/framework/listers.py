@@ -1,0 +1,63 @@
+"""Objects beside nodes and pods that plugins look up: volumes, classes, namespaces, disruption budgets.
+
+A plugin says in its line of the registry which kinds it reads; the scheduler follows those, tells their changes to
+waiting pods, and hands out a `Listers`. `FixedListers` holds a given set of objects, for explanations and tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol, TypeVar
+
+from nodeward.api.meta import KubeObject
+
+T = TypeVar("T", bound=KubeObject)
+
+
+class Listers(Protocol):
+    """What is known now. Nothing handed out may be changed."""
+
+    def get(self, kind: type[T], name: str, namespace: str = "") -> T | None: ...
+
+    def list(self, kind: type[T], namespace: str = "") -> Sequence[T]:
+        """All of a kind, or those in one namespace."""
+        ...
+
+    def version(self, kind: type[KubeObject]) -> int:
+        """Changes whenever something of the kind does: what was worked out from it is old then."""
+        ...
+
+
+class FixedListers:
+    """A given set of objects; `put` and `remove` change it."""
+
+    def __init__(self, objects: Iterable[KubeObject] = ()) -> None:
+        self._objects: Final[dict[type[KubeObject], dict[tuple[str, str], KubeObject]]] = {}
+        self._versions: dict[type[KubeObject], int] = {}
+        for each in objects:
+            self.put(each)
+
+    def put(self, obj: KubeObject) -> None:
+        kind = type(obj)
+        self._objects.setdefault(kind, {})[obj.metadata.namespace, obj.metadata.name] = obj
+        self._versions[kind] = self._versions.get(kind, 0) + 1
+
+    def remove(self, obj: KubeObject) -> None:
+        kind = type(obj)
+        if self._objects.get(kind, {}).pop((obj.metadata.namespace, obj.metadata.name), None) is not None:
+            self._versions[kind] += 1
+
+    def get(self, kind: type[T], name: str, namespace: str = "") -> T | None:
+        found = self._objects.get(kind, {}).get((namespace, name))
+        return found if isinstance(found, kind) else None
+
+    def list(self, kind: type[T], namespace: str = "") -> Sequence[T]:
+        known = self._objects.get(kind, {}).items()
+        return [
+            obj
+            for (inside, _), obj in known
+            if isinstance(obj, kind) and (not namespace or inside == namespace)
+        ]
+
+    def version(self, kind: type[KubeObject]) -> int:
+        return self._versions.get(kind, 0)
