@@ -1,0 +1,56 @@
+"""What the life of a pod asks the agent to do. The agent hands these to the runtime, the recorder and the API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class StartSandbox:
+    """Make the pod's surroundings; volumes must be there first."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartContainer:
+    name: str
+    #: how often it was started before
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopContainer:
+    name: str
+    grace_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveContainer:
+    """A dead container nobody will ask about again."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemovePod:
+    """Everything of it, from the runtime and the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """An event for people, about the pod or one of its containers."""
+
+    type: str
+    reason: str
+    message: str
+    container: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFromApi:
+    """All of it has ended: the object may go (grace period 0, with the uid as precondition)."""
+
+
+Command: TypeAlias = (
+    StartSandbox | StartContainer | StopContainer | RemoveContainer | RemovePod | Tell | DeleteFromApi
+)

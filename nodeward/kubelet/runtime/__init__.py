@@ -1,0 +1,1 @@
+"""What runs containers: simulated, as local processes, or through a container runtime; one protocol for all."""
