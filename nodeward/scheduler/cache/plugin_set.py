@@ -18,6 +18,7 @@ from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status
 
 if TYPE_CHECKING:
+    from nodeward.api.core_v1.node import Node
     from nodeward.scheduler.cache.node import NodeView
     from nodeward.scheduler.cache.table import NodeTable
 
@@ -82,6 +83,7 @@ class PluginSet:
         self.scores: tuple[Part, ...] = tuple(
             part for part in _with(plugins, weights, "score_rows", "score") if part.weight
         )
+        self._extensions = tuple(part for part in self.pre_filters if hasattr(part.plugin, "add_pod"))
         self._may_be_volatile = tuple(plugin for plugin in plugins if hasattr(plugin, "is_volatile"))
 
     def filter_plain(self, cycle: Cycle, pod: PodView, view: NodeView) -> Status:
@@ -90,6 +92,30 @@ class PluginSet:
             if part.name in cycle.skipped_filters:
                 continue
             status: Status = part.plugin.filter(cycle, pod, view)
+            if not status.is_success:
+                return status.of(part.name)
+        return SUCCESS
+
+    def asked(self, cycle: Cycle, *, is_static: bool) -> tuple[Part, ...]:
+        """The filters that have something to say: those that look at the node alone, or those that look at pods."""
+        skipped = cycle.skipped_filters
+        return tuple(
+            part for part in self.filters if part.is_static is is_static and part.name not in skipped
+        )
+
+    def add_pod(self, cycle: Cycle, pod: PodView, added: PodView, node: Node) -> Status:
+        """Bring the cycle to what it would be with another pod on the node; the first that fails is told."""
+        return self._extend("add_pod", cycle, pod, added, node)
+
+    def remove_pod(self, cycle: Cycle, pod: PodView, removed: PodView, node: Node) -> Status:
+        """Bring the cycle to what it would be without a pod of the node."""
+        return self._extend("remove_pod", cycle, pod, removed, node)
+
+    def _extend(self, method: str, cycle: Cycle, pod: PodView, other: PodView, node: Node) -> Status:
+        for part in self._extensions:
+            if part.name in cycle.skipped_filters:
+                continue
+            status: Status = getattr(part.plugin, method)(cycle, pod, other, node)
             if not status.is_success:
                 return status.of(part.name)
         return SUCCESS

@@ -11,7 +11,7 @@ has heard of yet counts as soon as the node comes. Pods that ended must not be p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -64,6 +64,8 @@ class NodeTable:
         #: every change of a row; and only those of its node, for what does not depend on pods
         self.changes: Final = ChangeLog()
         self.node_changes: Final = ChangeLog()
+        #: rows with a pod that was told anew, and takes what it took
+        self.retold: Final = ChangeLog()
         self.images: Final = Images()
         self.capacity = _FEWEST_ROWS
         #: how many nodes there are
@@ -144,6 +146,7 @@ class NodeTable:
                 # Nothing of the row changes, so nobody has to look at it again.
                 fresh = Placed(view, node, before.row, before.amounts)
                 self._placed[view.uid] = self._pods[before.row][view.uid] = fresh
+                self.retold.add(before.row, self.capacity)
                 return
             self._take_off(before)
         self._put_on(view, node, amounts)
@@ -221,6 +224,14 @@ class NodeTable:
 
     def pods_on(self, row: int) -> Iterator[PodView]:
         return (placed.view for placed in self._pods[row].values())
+
+    def placed_on(self, row: int) -> Collection[Placed]:
+        """The pods on a row with what they were counted with."""
+        return self._pods[row].values()
+
+    def amounts_of(self, view: PodView) -> Amounts:
+        """What a pod would be counted with."""
+        return self._accountant.amounts(view.pod)
 
     def ports_on(self, row: int) -> Ports:
         """The host ports in use; not to be changed."""

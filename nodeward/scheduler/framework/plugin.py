@@ -122,6 +122,8 @@ class MadeRoom:
     node: str = ""
     #: what the API must be told (victims deleted, ...); the scheduler runs it beside its work
     work: Callable[[], Awaitable[None]] | None = None
+    #: no success, and a node promised to the pod before is of no use: the promise is to be taken back
+    clears: bool = False
 
 
 class PostFilter(Plugin, Protocol):

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Need:
+class Need:
     """What the pod asks for, in the order of the reasons; one of `pods` comes first."""
 
     amounts: Mapping[str, int]
@@ -79,11 +79,11 @@ class NodeResourcesFit:
     def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
         amounts = self._needs(pod)
         column = np.array([*amounts.values()], np.int64)[:, None]
-        cycle.data[self.name] = _Need(amounts, lines([table.line_of(name) for name in amounts]), column)
+        cycle.data[self.name] = Need(amounts, lines([table.line_of(name) for name in amounts]), column)
         return SUCCESS
 
     def filter_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
-        need: _Need = cycle.data[self.name]
+        need: Need = cycle.data[self.name]
         there = gather(table.allocatable, need.lines, rows)
         is_short = there - gather(table.requested, need.lines, rows) < need.column
         if not np.count_nonzero(is_short):
@@ -97,7 +97,7 @@ class NodeResourcesFit:
         which[is_out] = kind_of.reshape(-1)
         names = tuple(need.amounts)
         reasons = [
-            _status([name for name, short in zip(names, kind, strict=False) if short], is_hopeless=kind[-1])
+            lacking([name for name, short in zip(names, kind, strict=False) if short], is_hopeless=kind[-1])
             for kind in kinds.T.tolist()
         ]
         return Rejected(which, reasons)
@@ -157,12 +157,19 @@ class NodeResourcesFit:
         return Hint.QUEUE if has_grown else Hint.SKIP
 
 
+def need_of(cycle: Cycle) -> Need | None:
+    """What the plugin keeps of the cycle's pod; None if it takes no part."""
+    found = cycle.data.get(NodeResourcesFit.name)
+    return found if isinstance(found, Need) else None
+
+
 def _lack(needs: Mapping[str, int], there: Mapping[str, int], used: Mapping[str, int]) -> Status:
     short = [name for name, n in needs.items() if n > there.get(name, 0) - used.get(name, 0)]
-    return _status(short, is_hopeless=any(needs[name] > there.get(name, 0) for name in short if name != PODS))
+    return lacking(short, is_hopeless=any(needs[name] > there.get(name, 0) for name in short if name != PODS))
 
 
-def _status(short: Sequence[str], *, is_hopeless: bool) -> Status:
+def lacking(short: Sequence[str], *, is_hopeless: bool) -> Status:
+    """The rejection of a node that has too little of these."""
     if not short:
         return SUCCESS
     reasons = tuple("Too many pods" if name == PODS else f"Insufficient {name}" for name in short)

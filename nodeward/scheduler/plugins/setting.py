@@ -17,6 +17,7 @@ from nodeward.machinery.clock import Clock
 from nodeward.machinery.metrics import Metrics
 from nodeward.machinery.recorder import EventRecorder
 from nodeward.scheduler.cache.node import NodeView
+from nodeward.scheduler.cache.plugin_set import PluginSet
 from nodeward.scheduler.framework.listers import FixedListers, Listers
 from nodeward.scheduler.framework.plugin import Cycle, Plugin
 from nodeward.scheduler.framework.pod import PodView
@@ -35,6 +36,10 @@ class Handle:
     metrics: Metrics
     #: (cycle, pod, node) -> the first rejection of all filters in plain form
     filter_plain: Callable[[Cycle, PodView, NodeView], Status]
+    #: all filters of the profile, for what-if questions; asked for late, since plugins are made before there is a set
+    filters: Callable[[], PluginSet]
+    #: the pod is to be tried again at once (as the queue's `activate`): nothing else will wake it
+    activate: Callable[[PodView], None]
 
 
 @dataclass(frozen=True, slots=True)
