@@ -238,6 +238,13 @@ class Runtime(Protocol):
         """What is there from an earlier agent. Exits that were missed are in it, and not told again."""
         ...
 
+    def adopt(self, pod: Pod) -> FoundPod | None:
+        """A pod that `recover` did not name and whose status says that it ran: None if it must start anew.
+
+        Simulated containers live as long as their pod's status says so; real ones that are not there are gone.
+        """
+        ...
+
     # commands
 
     def start_sandbox(self, pod: Pod, log_directory: str = "") -> None: ...

@@ -1,0 +1,399 @@
+"""Containers that are a description: they start, run, crash and stop as their pod's annotations say, on any clock.
+
+One runtime serves a whole fleet. A container that neither waits nor ends costs no timer and no task: its events are
+told before the command returns. The runtime outlives the agents it serves; across processes a container lives as
+long as its pod's status says that it runs (`adopt`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_status import ContainerStatus
+from nodeward.base.errors import WorldError
+from nodeward.base.timestamp import parse_rfc3339
+from nodeward.kubelet.runtime.behaviour import USUAL, Behaviour, behaviour_of
+from nodeward.kubelet.runtime.interface import (
+    ContainerExited,
+    ContainerFailed,
+    ContainerRequest,
+    ContainerStarted,
+    ExecRequest,
+    ExecResult,
+    FoundContainer,
+    FoundPod,
+    ImagePulled,
+    ImagePulling,
+    Listener,
+    PodGone,
+    RuntimeEvent,
+    SandboxStarted,
+)
+from nodeward.machinery.clock import Clock, Timer
+
+VERSION: Final = "sim://1"
+_SIGKILL_CODE: Final = 137
+_NS: Final = 1e9
+
+
+@dataclass(slots=True)
+class _Container:
+    name: str
+    id: str
+    attempt: int
+    image: str
+    behaviour: Behaviour
+    is_init: bool
+    #: 0 until it runs
+    started_ns: int = 0
+    exited: ContainerExited | None = None
+    is_stopping: bool = False
+    #: when it will be killed, if it is stopping
+    kill_ns: int = 0
+    timer: Timer | None = None
+
+
+@dataclass(slots=True)
+class _Pod:
+    uid: str
+    namespace: str
+    name: str
+    ip: str
+    #: the newest of each name
+    containers: dict[str, _Container] = field(default_factory=dict)
+
+
+class SimRuntime:
+    """Simulated containers, of one node or of thousands."""
+
+    version: str = VERSION
+    is_real: bool = False
+
+    def __init__(self, clock: Clock, usual: Behaviour = USUAL) -> None:
+        self._clock = clock
+        self._usual = usual
+        self._listener: Listener = _nobody
+        self._pods: dict[str, _Pod] = {}
+        self._images: dict[str, int] = {}
+        self._last_address = 0
+        self._last_id = 0
+
+    def __len__(self) -> int:
+        """How many pods it has."""
+        return len(self._pods)
+
+    async def start(self, listener: Listener) -> None:
+        self._listener = listener
+
+    async def stop(self) -> None:
+        self._listener = _nobody
+
+    async def recover(self) -> Sequence[FoundPod]:
+        return [_found(pod) for pod in self._pods.values()]
+
+    def adopt(self, pod: Pod) -> FoundPod | None:
+        """Rebuild what the status says is running; what had ended stays ended."""
+        if pod.metadata.uid in self._pods:
+            return _found(self._pods[pod.metadata.uid])
+        statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+        if not any(status.state.running or status.state.terminated for status in statuses):
+            return None
+        mine = _Pod(pod.metadata.uid, pod.metadata.namespace, pod.metadata.name, pod.status.pod_ip)
+        self._pods[mine.uid] = mine
+        init = {container.name for container in pod.spec.init_containers}
+        for status in statuses:
+            container = self._adopted(pod, status, status.name in init)
+            if container is not None:
+                mine.containers[container.name] = container
+        return _found(mine)
+
+    def _adopted(self, pod: Pod, status: ContainerStatus, is_init: bool) -> _Container | None:
+        running, ended = status.state.running, status.state.terminated
+        if running is None and ended is None:
+            return None
+        behaviour = behaviour_of(pod.metadata.annotations, status.name, self._usual)
+        id_ = status.container_id.rpartition("/")[2]
+        container = _Container(status.name, id_, status.restart_count, status.image, behaviour, is_init)
+        if ended is not None:
+            container.started_ns = _instant(ended.started_at)
+            container.exited = ContainerExited(
+                pod.metadata.uid,
+                status.name,
+                id_,
+                ended.exit_code,
+                ended.reason,
+                _instant(ended.finished_at),
+                container.started_ns,
+            )
+        elif running is not None:
+            container.started_ns = _instant(running.started_at)
+            self._live_on(pod.metadata.uid, container)
+        return container
+
+    # -- commands
+
+    def start_sandbox(self, pod: Pod, log_directory: str = "") -> None:
+        uid = pod.metadata.uid
+        mine = self._pods.get(uid)
+        if mine is None:
+            mine = self._pods[uid] = _Pod(uid, pod.metadata.namespace, pod.metadata.name, self._address())
+        self._tell(SandboxStarted(uid, f"sandbox-{uid}", (mine.ip,)))
+
+    def start_container(self, request: ContainerRequest) -> None:
+        uid, name, image = request.pod.metadata.uid, request.container.name, request.container.image
+        mine = self._pods.get(uid)
+        if mine is None:
+            self._tell(ContainerFailed(uid, name, "CreateContainerError", "the pod has no sandbox"))
+            return
+        try:
+            behaviour = behaviour_of(request.pod.metadata.annotations, name, self._usual)
+        except ValueError as error:
+            self._tell(ContainerFailed(uid, name, "CreateContainerConfigError", str(error)))
+            return
+        is_init = any(each.name == name for each in request.pod.spec.init_containers)
+        is_service = request.container.restart_policy == "Always"
+        self._last_id += 1
+        container = _Container(
+            name, f"{self._last_id:064x}", request.attempt, image, behaviour, is_init and not is_service
+        )
+        mine.containers[name] = container
+        wait_ns = behaviour.start_delay_ns
+        is_present = image in self._images
+        if not is_present and behaviour.pull_time_ns:
+            self._tell(ImagePulling(uid, name, image))
+            wait_ns += behaviour.pull_time_ns
+        if wait_ns:
+            seconds = behaviour.pull_time_ns / _NS
+            self._later(container, wait_ns, lambda: self._begin(uid, container, is_present, seconds))
+        else:
+            self._begin(uid, container, is_present, 0.0)
+
+    def stop_container(self, uid: str, container: str, grace_seconds: float) -> None:
+        mine = self._pods.get(uid)
+        found = mine.containers.get(container) if mine is not None else None
+        if found is None or found.exited is not None:
+            return
+        now = self._clock.now_ns()
+        kill_ns = now + int(grace_seconds * _NS)
+        if found.is_stopping and kill_ns >= found.kill_ns:
+            return
+        found.is_stopping, found.kill_ns = True, kill_ns
+        if not found.started_ns:
+            # It never ran, and never will.
+            self._end(uid, found, _SIGKILL_CODE, "ContainerStatusUnknown")
+            return
+        obeys_ns = now + found.behaviour.stop_delay_ns
+        if obeys_ns <= now:
+            self._end(uid, found, found.behaviour.stop_code, "")
+        elif obeys_ns < kill_ns:
+            self._later(found, obeys_ns - now, lambda: self._end(uid, found, found.behaviour.stop_code, ""))
+        elif kill_ns <= now:
+            self._end(uid, found, _SIGKILL_CODE, "")
+        else:
+            self._later(found, kill_ns - now, lambda: self._end(uid, found, _SIGKILL_CODE, ""))
+
+    def remove_container(self, uid: str, container_id: str) -> None:
+        mine = self._pods.get(uid)
+        if mine is not None:
+            for name, container in list(mine.containers.items()):
+                if container.id == container_id and container.exited is not None:
+                    del mine.containers[name]
+
+    def remove_pod(self, uid: str) -> None:
+        mine = self._pods.get(uid)
+        if mine is not None:
+            for container in list(mine.containers.values()):
+                if container.exited is None:
+                    self._end(uid, container, _SIGKILL_CODE, "")
+            del self._pods[uid]
+        self._tell(PodGone(uid))
+
+    def update_resources(self, uid: str, container: str, cpuset: str, resources: Mapping[str, int]) -> None:
+        """Nothing runs that could be given less."""
+
+    # -- answers
+
+    def simulated_probe(self, uid: str, container: str, kind: str, now_ns: int) -> bool | None:
+        mine = self._pods.get(uid)
+        found = mine.containers.get(container) if mine is not None else None
+        if found is None or not found.started_ns or found.exited is not None:
+            return False
+        age_ns, behaviour = now_ns - found.started_ns, found.behaviour
+        if kind == "liveness":
+            return behaviour.unhealthy_after_ns is None or age_ns < behaviour.unhealthy_after_ns
+        return age_ns >= behaviour.ready_after_ns
+
+    async def exec(self, request: ExecRequest) -> SimExec:
+        self._running(request)
+        return SimExec(request)
+
+    async def exec_sync(self, request: ExecRequest, timeout: float) -> ExecResult:
+        self._running(request)
+        return ExecResult(0, SimExec(request).text)
+
+    def has_image(self, image: str) -> bool:
+        return image in self._images
+
+    def images(self) -> Mapping[str, int]:
+        return self._images
+
+    # -- inside
+
+    def _begin(self, uid: str, container: _Container, was_present: bool, seconds: float) -> None:
+        behaviour = container.behaviour
+        if behaviour.fails:
+            container.exited = ContainerExited(
+                uid, container.name, "", 128, "StartError", self._clock.now_ns()
+            )
+            self._tell(ContainerFailed(uid, container.name, behaviour.fails, f"simulated: {container.image}"))
+            return
+        self._images.setdefault(container.image, 0)
+        self._tell(ImagePulled(uid, container.name, container.image, was_present, seconds))
+        now = self._clock.now_ns()
+        container.started_ns = now
+        # Whoever hears of the start may stop it at once: what comes next is settled before.
+        self._live_on(uid, container)
+        started = ContainerStarted(
+            uid,
+            container.name,
+            container.id,
+            container.image,
+            f"simulated:{container.image}",
+            now,
+            container.attempt,
+        )
+        ended = container.exited
+        container.exited = None
+        self._tell(started)
+        if ended is not None and self._is_known(uid, container) and container.exited is None:
+            container.exited = ended
+            self._tell(ended)
+
+    def _live_on(self, uid: str, container: _Container) -> None:
+        """Settle when it ends by itself, from when it started."""
+        behaviour, now = container.behaviour, self._clock.now_ns()
+        if container.attempt < behaviour.crashes:
+            lasts_ns, code = behaviour.crash_after_ns, behaviour.exit_code or 1
+        elif behaviour.run_time_ns is not None:
+            lasts_ns, code = behaviour.run_time_ns, behaviour.exit_code
+        elif container.is_init:
+            lasts_ns, code = 0, behaviour.exit_code
+        else:
+            return
+        left_ns = container.started_ns + lasts_ns - now
+        if left_ns > 0:
+            self._later(container, left_ns, lambda: self._end(uid, container, code, ""))
+        else:
+            container.exited = self._exit(uid, container, code, "")
+
+    def _exit(self, uid: str, container: _Container, code: int, reason: str) -> ContainerExited:
+        return ContainerExited(
+            uid,
+            container.name,
+            container.id,
+            code,
+            reason or ("Completed" if code == 0 else "Error"),
+            self._clock.now_ns(),
+            container.started_ns,
+        )
+
+    def _end(self, uid: str, container: _Container, code: int, reason: str) -> None:
+        if container.exited is not None or not self._is_known(uid, container):
+            return
+        if container.timer is not None:
+            container.timer.cancel()
+            container.timer = None
+        container.exited = self._exit(uid, container, code, reason)
+        if container.started_ns:
+            self._tell(container.exited)
+        else:
+            self._tell(ContainerFailed(uid, container.name, "RunContainerError", "stopped before it started"))
+
+    def _later(self, container: _Container, wait_ns: int, callback: Callable[[], None]) -> None:
+        if container.timer is not None:
+            container.timer.cancel()
+
+        def due() -> None:
+            container.timer = None
+            if container.exited is None:
+                callback()
+
+        container.timer = self._clock.call_later(wait_ns / _NS, due)
+
+    def _is_known(self, uid: str, container: _Container) -> bool:
+        mine = self._pods.get(uid)
+        return mine is not None and mine.containers.get(container.name) is container
+
+    def _running(self, request: ExecRequest) -> _Container:
+        mine = self._pods.get(request.uid)
+        found = mine.containers.get(request.container) if mine is not None else None
+        if found is None or not found.started_ns or found.exited is not None:
+            raise WorldError(f"container {request.container!r} does not run")
+        return found
+
+    def _address(self) -> str:
+        self._last_address += 1
+        number = self._last_address
+        return f"10.{64 + (number >> 16) % 64}.{number >> 8 & 255}.{number & 255}"
+
+    def _tell(self, event: RuntimeEvent) -> None:
+        self._listener(event)
+
+
+class SimExec:
+    """A command in a simulated container: it says what it would have run, and ends well."""
+
+    def __init__(self, request: ExecRequest) -> None:
+        self.text: Final = f"simulated: {' '.join(request.command)}\n".encode()
+        self._over = asyncio.Event()
+        if not request.has_stdin:
+            self._over.set()
+
+    async def output(self) -> AsyncIterator[tuple[int, bytes]]:
+        yield 1, self.text
+        await self._over.wait()
+
+    async def write(self, data: bytes) -> None:
+        """Nobody reads it."""
+
+    async def close_stdin(self) -> None:
+        self._over.set()
+
+    async def resize(self, width: int, height: int) -> None:
+        """There is no terminal."""
+
+    async def wait(self) -> int:
+        await self._over.wait()
+        return 0
+
+    async def kill(self) -> None:
+        self._over.set()
+
+
+def _nobody(event: RuntimeEvent) -> None:
+    """Before an agent is there, and after."""
+
+
+def _instant(text: str | None) -> int:
+    return parse_rfc3339(text) if text else 0
+
+
+def _found(pod: _Pod) -> FoundPod:
+    containers = tuple(
+        FoundContainer(
+            each.name,
+            each.id,
+            each.attempt,
+            each.image,
+            f"simulated:{each.image}",
+            each.started_ns,
+            each.exited,
+        )
+        for each in pod.containers.values()
+        if each.started_ns
+    )
+    return FoundPod(pod.uid, pod.namespace, pod.name, f"sandbox-{pod.uid}", (pod.ip,), containers)
