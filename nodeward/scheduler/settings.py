@@ -70,6 +70,8 @@ class SchedulerSettings:
     #: accepted for compatibility: all nodes are always looked at, in columns
     parallelism: int = 16
     percentage_of_nodes_to_score: int = 0
+    #: how to reach the cluster, unless a flag says so
+    kubeconfig: str = ""
 
 
 def default_profile(gates: Gates, name: str = DEFAULT_SCHEDULER_NAME) -> ProfileSettings:

@@ -32,7 +32,6 @@ WAITING = {
     "nodeward/rules/skew.py": "the rehearsal",
     "nodeward/scheduler/queue/scheduling_queue.py": "the scheduling cycle",
     "nodeward/scheduler/fit_error.py": "the scheduling cycle",
-    "nodeward/scheduler/settings.py": "the scheduling cycle",
     "nodeward/machinery/virtual_loop.py": "the rehearsal; the tests live on it already",
 }
 #: Called so before the rule, and still to be renamed.
