@@ -46,6 +46,34 @@ class Streaming(Protocol):
         ...
 
 
+class TunnelSink(Sink, Protocol):
+    """The way back of a tunnel. `buffered` says when to stop asking the other end for more."""
+
+    def pause(self) -> None:
+        """Read no more from the peer for now."""
+        ...
+
+    def resume(self) -> None: ...
+
+    async def drained(self) -> None:
+        """Wait until the peer has taken enough that more may be written."""
+        ...
+
+
+class Tunnel(Protocol):
+    """Bytes both ways, after the protocol was switched: what an `Answer` of 101 goes on with."""
+
+    def start(self, sink: TunnelSink) -> None: ...
+
+    def received(self, data: bytes) -> None:
+        """From the peer."""
+        ...
+
+    def gone(self) -> None:
+        """The peer left, or the tunnel was finished; release everything. May come before `start`."""
+        ...
+
+
 @dataclass(slots=True)
 class Answer:
     """One answer. `body` may be several pieces, which are sent as one."""
@@ -55,6 +83,8 @@ class Answer:
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
     stream: Streaming | None = None
+    #: with status 101 only
+    tunnel: Tunnel | None = None
 
     @property
     def size(self) -> int:

@@ -31,8 +31,8 @@ from nodeward.api.errors import (
     request_entity_too_large,
 )
 from nodeward.machinery.clock import Clock, Timer
-from nodeward.machinery.serving.answer import TEXT, Answer, Streaming, failure
-from nodeward.machinery.serving.sending import Outgoing, StreamSink, head
+from nodeward.machinery.serving.answer import TEXT, Answer, Streaming, Tunnel, failure
+from nodeward.machinery.serving.sending import Outgoing, RawSink, StreamSink, head, switching
 from nodeward.machinery.transport import Request
 
 LOG = logging.getLogger(__name__)
@@ -107,7 +107,9 @@ class HttpConnection(asyncio.Protocol):
         #: requests, or the refusal of what was none, and whether the connection stays open after
         self._queue: deque[tuple[Request | Answer, bool]] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._sink: StreamSink | None = None
+        self._sink: StreamSink | RawSink | None = None
+        #: what came after a request to switch protocols, until that is answered
+        self._early: bytearray | None = None
         self._timer: Timer | None = None
         #: when the peer must have sent what we wait for; 0: it is our turn
         self._deadline_ns = 0
@@ -149,14 +151,20 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._is_deaf or self._is_closing:
+            if isinstance(self._sink, RawSink):
+                self._sink.received(data)
+            elif self._early is not None:
+                self._keep_early(data)
             return
         if not self._wire_bytes:
             self._expect(self._limits.head_seconds)
         self._wire_bytes += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
+        except httptools.HttpParserUpgrade as upgrade:
             self._is_deaf = True  # the request is in the queue; what follows it is not HTTP
+            self._early = bytearray()
+            self._keep_early(data[upgrade.args[0] :])
             return
         except httptools.HttpParserError as error:
             if not self._is_deaf:
@@ -167,6 +175,12 @@ class HttpConnection(asyncio.Protocol):
         # Whatever the parser still holds back, and trailers and chunk extensions, must not outgrow the content.
         if self._wire_bytes > self._limits.max_head + 9 * self._body_bytes and not self._is_deaf:
             self._refuse(_too_large_head())
+
+    def _keep_early(self, data: bytes) -> None:
+        if self._early is not None:
+            self._early += data
+            if len(self._early) > self._limits.max_head:
+                self.abort()
 
     def eof_received(self) -> bool:
         return False
@@ -310,7 +324,9 @@ class HttpConnection(asyncio.Protocol):
             LOG.exception("%s %s failed", request.method, request.path)
             answer = failure(internal_error("the server has a bug; its log says more"))
         try:
-            if answer.stream is not None:
+            if answer.tunnel is not None:
+                self._start_tunnel(answer, answer.tunnel)
+            elif answer.stream is not None:
                 self._start_stream(request, answer, answer.stream, keep_alive)
             elif not self._is_closing:
                 await self._send_whole(request, answer, keep_alive and not self._is_stopping)
@@ -336,6 +352,18 @@ class HttpConnection(asyncio.Protocol):
 
         self._sink = StreamSink(self._outgoing, self._transport, stream, done, is_chunked=is_chunked)
         stream.start(self._sink)
+
+    def _start_tunnel(self, answer: Answer, tunnel: Tunnel) -> None:
+        if self._is_closing or self._is_stopping:
+            tunnel.gone()
+            self._close()
+            return
+        self._outgoing.push(switching(answer))
+        early, self._early = bytes(self._early or b""), None
+        sink = self._sink = RawSink(self._outgoing, self._transport, tunnel, self._close)
+        tunnel.start(sink)
+        if early:
+            sink.received(early)
 
     async def _send_whole(self, request: Request, answer: Answer, keep_alive: bool) -> None:
         body = answer.body

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
-from nodeward.machinery.serving.answer import JSON, Answer, Streaming
+from nodeward.machinery.serving.answer import JSON, Answer, Streaming, Tunnel
 
 #: The most that is handed to the transport at once.
 _PIECE: Final = 256 << 10
@@ -118,6 +118,13 @@ class Outgoing:
             self.is_empty.set()
 
 
+def switching(answer: Answer) -> bytes:
+    """The head of an answer that switches protocols."""
+    lines = ["HTTP/1.1 101 Switching Protocols"]
+    lines.extend(f"{name}: {value.translate(_LINE_BREAKS)}" for name, value in answer.headers.items())
+    return "\r\n".join((*lines, "", "")).encode("latin-1", "replace")
+
+
 class StreamSink:
     """A stream's way to the socket, without waiting: in chunks, or for HTTP/1.0 until the connection closes."""
 
@@ -164,3 +171,57 @@ class StreamSink:
         if self._is_open:
             self._is_open = False
             self._stream.gone()
+
+
+class RawSink:
+    """A tunnel's way back to the peer: bytes as they are."""
+
+    __slots__ = ("_close", "_is_open", "_outgoing", "_transport", "_tunnel")
+
+    def __init__(
+        self, outgoing: Outgoing, transport: asyncio.Transport, tunnel: Tunnel, close: Callable[[], None]
+    ) -> None:
+        self._outgoing = outgoing
+        self._transport = transport
+        self._tunnel = tunnel
+        self._close = close
+        self._is_open = True
+
+    @property
+    def buffered(self) -> int:
+        return self._outgoing.buffered
+
+    def write(self, data: bytes) -> None:
+        if self._is_open and data:
+            self._outgoing.push(data)
+
+    def received(self, data: bytes) -> None:
+        if self._is_open:
+            self._tunnel.received(data)
+
+    def pause(self) -> None:
+        if self._is_open:
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._is_open:
+            self._transport.resume_reading()
+
+    async def drained(self) -> None:
+        await self._outgoing.is_empty.wait()
+
+    def finish(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._tunnel.gone()
+            self._close()
+
+    def abort(self) -> None:
+        if self._is_open:
+            self._transport.abort()
+
+    def lost(self) -> None:
+        """The connection is gone."""
+        if self._is_open:
+            self._is_open = False
+            self._tunnel.gone()

@@ -1,0 +1,159 @@
+"""WebSocket connections of a server: the handshake, and whole messages both ways (RFC 6455).
+
+`accept` looks at a request and gives the answer that switches, with the `WebSocket` to talk through. Framing is the
+`websockets` library's, which does no input or output itself. What must stay true: a peer that sends faster than we
+read is not read from; one that does not read is waited for (`send`) and never fills the memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from websockets.exceptions import ProtocolError
+from websockets.frames import Frame, Opcode
+from websockets.protocol import SERVER, Protocol, State
+from websockets.utils import accept_key
+
+from nodeward.api.errors import bad_request
+from nodeward.machinery.serving.answer import Answer, TunnelSink, failure
+from nodeward.machinery.transport import Request
+
+#: The peer is not read from while more than this waits for us.
+_MOST_WAITING: Final = 1 << 20
+_MOST_MESSAGE: Final = 4 << 20
+_NORMAL: Final = 1000
+
+
+class WebSocket:
+    """One connection. Implements `Tunnel`; the side of the handler is `messages`, `send` and `close`."""
+
+    def __init__(self) -> None:
+        self._protocol = Protocol(SERVER, state=State.OPEN, max_size=_MOST_MESSAGE)
+        self._sink: TunnelSink | None = None
+        self._waiting: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._parts: list[bytes] = []
+        self._has_news = asyncio.Event()
+        self._is_over = False
+
+    # -- the connection's side
+
+    def start(self, sink: TunnelSink) -> None:
+        self._sink = sink
+        self._flush()
+
+    def received(self, data: bytes) -> None:
+        self._protocol.receive_data(data)
+        for event in self._protocol.events_received():
+            if isinstance(event, Frame):
+                self._take(event)
+        self._flush()
+        if self._protocol.close_expected():
+            self._end()
+
+    def gone(self) -> None:
+        self._is_over = True
+        self._has_news.set()
+
+    # -- the handler's side
+
+    @property
+    def is_over(self) -> bool:
+        return self._is_over
+
+    async def messages(self) -> AsyncIterator[bytes]:
+        """What the peer sends, until it is gone."""
+        while True:
+            while self._waiting:
+                message = self._waiting.popleft()
+                self._waiting_bytes -= len(message)
+                if self._waiting_bytes <= _MOST_WAITING and self._sink is not None:
+                    self._sink.resume()
+                yield message
+            if self._is_over:
+                return
+            self._has_news.clear()
+            await self._has_news.wait()
+
+    async def send(self, message: bytes) -> None:
+        """As a binary message; waits while the peer does not read, and does nothing once it is gone."""
+        if self._is_over or self._protocol.state is not State.OPEN:
+            return
+        self._protocol.send_binary(message)
+        self._flush()
+        if self._sink is not None:
+            await self._sink.drained()
+
+    def close(self, code: int = _NORMAL, reason: str = "") -> None:
+        """Say good-bye, and end the connection."""
+        if not self._is_over and self._protocol.state is State.OPEN:
+            self._protocol.send_close(code, reason)
+            self._flush()
+        self._end()
+
+    # -- inside
+
+    def _take(self, frame: Frame) -> None:
+        if frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+            self._parts.append(bytes(frame.data))
+            if frame.fin:
+                message = b"".join(self._parts)
+                self._parts.clear()
+                self._waiting.append(message)
+                self._waiting_bytes += len(message)
+                self._has_news.set()
+                if self._waiting_bytes > _MOST_WAITING and self._sink is not None:
+                    self._sink.pause()
+
+    def _flush(self) -> None:
+        if self._sink is not None:
+            for data in self._protocol.data_to_send():
+                self._sink.write(data)
+
+    def _end(self) -> None:
+        if not self._is_over:
+            self.gone()
+            if self._sink is not None:
+                self._sink.finish()
+
+
+def wants_websocket(request: Request) -> bool:
+    """Whether a request asks to switch to WebSocket."""
+    return (
+        request.headers.get("upgrade", "").lower() == "websocket"
+        and "upgrade" in request.headers.get("connection", "").lower()
+    )
+
+
+def accept(request: Request, protocols: Sequence[str]) -> tuple[Answer, WebSocket | None, str]:
+    """The answer to a handshake; with it, if it is accepted, the connection and the protocol agreed on.
+
+    `protocols` are those we speak, the best first.
+    """
+    headers = request.headers
+    key = headers.get("sec-websocket-key", "")
+    if headers.get("sec-websocket-version") != "13" or not key:
+        return failure(bad_request("unable to upgrade: want WebSocket version 13 with a key")), None, ""
+    offered = [name.strip() for name in headers.get("sec-websocket-protocol", "").split(",") if name.strip()]
+    agreed = next((name for name in protocols if name in offered), "")
+    if offered and not agreed:
+        known = ", ".join(protocols)
+        return (
+            failure(
+                bad_request(f"unable to upgrade: none of {', '.join(offered)} is spoken here; {known} are")
+            ),
+            None,
+            "",
+        )
+    answer_headers = {"Upgrade": "websocket", "Connection": "Upgrade"}
+    try:
+        answer_headers["Sec-WebSocket-Accept"] = accept_key(key)
+    except ProtocolError:
+        return failure(bad_request("unable to upgrade: malformed Sec-WebSocket-Key")), None, ""
+    if agreed:
+        answer_headers["Sec-WebSocket-Protocol"] = agreed
+    socket = WebSocket()
+    return Answer(101, headers=answer_headers, tunnel=socket), socket, agreed
