@@ -3,20 +3,26 @@
 Pods of equal signature share a `PodClass`; a class that was not asked for long is dropped when all together take too
 much memory. Plugins that must look at every pod anew (volatile ones) are asked for the rows the class left over.
 Ties are broken by an offset the caller hands in and turns: the first of the best rows from there on.
+
+A class a pre-filter rejects is not kept: what pre-filters look at may change without a row changing.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from nodeward.scheduler.cache import diagnosis
+from nodeward.scheduler.cache.diagnosis import Diagnosis
 from nodeward.scheduler.cache.plugin_set import Ints, Part, PluginSet
 from nodeward.scheduler.cache.pod_class import PodClass
-from nodeward.scheduler.framework.plugin import Cycle, Plugin
+from nodeward.scheduler.cache.preparing import Prepared, run_pre_filters, run_pre_scores
+from nodeward.scheduler.framework.plugin import Cycle, Plugin, Rejected
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Status
 
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
 
 #: What all classes together may take, in bytes.
 MOST_BYTES: Final = 256 * 1024 * 1024
+_NOWHERE: Final[Mapping[str, frozenset[str]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,14 @@ class Explanation:
         return tuple(sorted({status.plugin for status in self.rejected.values()}))
 
 
+class Pick(NamedTuple):
+    """A decision: the row, if there is one; the class it came from; and the cycle, which may be the class' own."""
+
+    row: int | None
+    found: PodClass
+    cycle: Cycle
+
+
 class PodClasses:
     """The classes of one profile over one table."""
 
@@ -59,29 +74,40 @@ class PodClasses:
         table: NodeTable,
         plugins: Sequence[Plugin],
         weights: Mapping[str, int],
+        disabled: Mapping[str, frozenset[str]] = _NOWHERE,
         *,
         most_bytes: int = MOST_BYTES,
     ) -> None:
         self._table = table
-        self._plugins = PluginSet(plugins, weights)
+        self.plugins: Final = PluginSet(plugins, weights, disabled)
         self._classes: OrderedDict[bytes, PodClass] = OrderedDict()
         self._most_bytes = most_bytes
+        self._dropped: Counter[tuple[str, str]] = Counter()
 
     def __len__(self) -> int:
         return len(self._classes)
 
     def choose(self, pod: PodView, offset: int = 0) -> int | None:
         """The row of the best node, or None if none fits."""
+        return self.pick(pod, offset).row
+
+    def pick(self, pod: PodView, offset: int = 0, among: Ints | None = None) -> Pick:
+        """The best row (of `among`, if given), with what it was found from."""
         found = self._fresh(pod)
-        if found.rejected is not None:
-            return None
-        if not found.volatile:
-            return _best(found.total, offset % self._table.capacity)
-        rows, totals = self._with_volatile(pod, found)
+        if found.prepared.rejected is not None:
+            return Pick(None, found, found.cycle)
+        offset %= self._table.capacity
+        if not found.volatile and among is None:
+            return Pick(_best(found.total, offset), found, found.cycle)
+        if found.volatile:
+            rows, totals, cycle = self._with_volatile(pod, found, among)
+        else:
+            cycle, rows = found.cycle, _fitting(found, among)
+            totals = found.plain_scores(rows) + found.normalized(rows)
         if not len(rows):
-            return None
+            return Pick(None, found, cycle)
         best = rows[totals == totals.max()]
-        return int(best[np.searchsorted(best, offset % self._table.capacity) % len(best)])
+        return Pick(int(best[np.searchsorted(best, offset) % len(best)]), found, cycle)
 
     def fitting(self, pod: PodView) -> Ints:
         """The rows of all nodes that fit."""
@@ -92,94 +118,164 @@ class PodClasses:
 
     def cycle(self, pod: PodView) -> Cycle:
         """What plugins remember of the pod, for the later extension points. The caller may add to its own copy."""
-        shared = self._fresh(pod).cycle
-        return Cycle(pod, dict(shared.data), set(shared.skipped_filters), set(shared.skipped_scores))
+        found = self._fresh(pod)
+        return self._prepare(pod, found)[0] if found.volatile else own_cycle(pod, found.cycle)
+
+    def evaluations(self) -> Counter[tuple[str, str]]:
+        """How often each (plugin, extension point) took part in a decision that found a node."""
+        total = Counter(self._dropped)
+        for found in self._classes.values():
+            _count(found, total)
+        return total
+
+    # -- explaining
 
     def explain(self, pod: PodView) -> Explanation:
         """Why each node that does not fit does not."""
-        found, table = self._fresh(pod), self._table
-        rows = table.rows()
-        if found.rejected is not None:
-            names = [table.name_of(row) for row in rows.tolist()]
-            return Explanation((), dict.fromkeys(names, found.rejected), found.rejected)
-        why = found.first_reasons(rows)
-        if found.volatile:
-            cycle, filters, rejected = self._prepare(pod, found)
-            if rejected is not None:
-                names = [table.name_of(row) for row in rows.tolist()]
-                return Explanation((), dict.fromkeys(names, rejected), rejected)
-            for part in filters:
-                # A row is asked about unless a plugin before this one rejected it.
-                ranks = np.array([*found.ranks, np.iinfo(np.int32).max], np.int64)
-                asked = np.flatnonzero(ranks[why] > part.rank)
-                answer = part.filter_rows(cycle, table, rows[asked])
-                if answer is not None:
-                    is_out = answer.which >= 0
-                    why[asked[is_out]] = found.number(part, answer)[answer.which[is_out]]
-        named = [
-            (table.name_of(row), number) for row, number in zip(rows.tolist(), why.tolist(), strict=True)
-        ]
+        rows = self._table.rows()
+        names = [self._table.name_of(row) for row in rows.tolist()]
+        found, why, rejected = self._judged(pod, rows)
+        if rejected is not None:
+            return Explanation((), dict.fromkeys(names, rejected), rejected)
+        named = list(zip(names, why.tolist(), strict=True))
         return Explanation(
             tuple(name for name, number in named if number < 0),
             {name: found.reasons[number] for name, number in named if number >= 0},
         )
+
+    def diagnose(self, pod: PodView, more: Mapping[int, Status] | None = None) -> Diagnosis:
+        """Why no node fits, in numbers. `more`: rows that plugins let pass and something else ruled out."""
+        found = self._fresh(pod)
+        if found.diagnosis is not None and not more:
+            return found.diagnosis
+        rows = self._table.rows()
+        found, why, rejected = self._judged(pod, rows)
+        narrowing = found.prepared.only
+        if rejected is not None:
+            return diagnosis.of_pod(len(rows), rejected, narrowing)
+        said = diagnosis.of_nodes(len(rows), why, found.reasons, (more or {}).values(), narrowing)
+        if not more and not found.volatile:
+            found.diagnosis = said
+        return said
+
+    def _judged(self, pod: PodView, rows: Ints) -> tuple[PodClass, NDArray[np.int32], Status | None]:
+        """Per row the number of its reason in the class; or why the pod is rejected as such."""
+        found, table = self._fresh(pod), self._table
+        nothing = np.zeros(0, np.int32)
+        if found.rejected is not None:
+            return found, nothing, found.rejected
+        why = found.first_reasons(rows)
+        if not found.volatile:
+            return found, why, None
+        cycle, filters, prepared = self._prepare(pod, found)
+        if prepared.rejected is not None:
+            return found, nothing, prepared.rejected
+        allowed = prepared.allowed
+        if allowed is not None:
+            number = found.number_before_all(prepared.elsewhere)
+            why[[table.name_of(row) not in allowed for row in rows.tolist()]] = number
+        for part in filters:
+            # A row is asked about unless a plugin before this one rejected it.
+            ranks = np.array([*found.ranks, np.iinfo(np.int32).max], np.int64)
+            asked = np.flatnonzero(ranks[why] > part.rank)
+            answer = self._ask(part, cycle, rows[asked])
+            if answer is not None:
+                is_out = answer.which >= 0
+                why[asked[is_out]] = found.number(part, answer)[answer.which[is_out]]
+        return found, why, None
 
     # -- classes
 
     def _fresh(self, pod: PodView) -> PodClass:
         key = pod.signature
         found = self._classes.get(key)
-        if found is None:
-            volatile = self._plugins.volatile_for(pod)
-            found = self._classes[key] = PodClass(pod, self._plugins, volatile, self._table)
-            self._drop_old()
-        else:
+        if found is not None:
             self._classes.move_to_end(key)
-        found.refresh()
+            try:
+                if found.refresh():
+                    return found
+            except BaseException:
+                del self._classes[key]
+                raise
+            _count(self._classes.pop(key), self._dropped)
+        found = PodClass(pod, self.plugins, self.plugins.volatile_for(pod), self._table)
+        if found.rejected is None:
+            found.refresh()
+            self._classes[key] = found
+            self._drop_old()
         return found
 
     def _drop_old(self) -> None:
         room = self._most_bytes - sum(each.nbytes for each in self._classes.values())
         while room < 0 and len(self._classes) > 1:
             _, dropped = self._classes.popitem(last=False)
+            _count(dropped, self._dropped)
             room += dropped.nbytes
 
     # -- what must be asked for every pod
 
-    def _prepare(self, pod: PodView, found: PodClass) -> tuple[Cycle, list[Part], Status | None]:
+    def _prepare(self, pod: PodView, found: PodClass) -> tuple[Cycle, list[Part], Prepared]:
         """A cycle of this pod's own, and the volatile filters that have something to say about it."""
-        shared = found.cycle
-        cycle = Cycle(pod, dict(shared.data), set(shared.skipped_filters), set(shared.skipped_scores))
-        for part in self._plugins.pre_filters:
-            if part.name not in found.volatile:
-                continue
-            status: Status = part.plugin.pre_filter(cycle, pod, self._table)
-            if status.is_skip:
-                cycle.skipped_filters.add(part.name)
-            elif not status.is_success:
-                return cycle, [], status.of(part.name)
-        asked = found.volatile - cycle.skipped_filters
-        return cycle, [part for part in self._plugins.filters if part.name in asked], None
+        cycle = own_cycle(pod, found.cycle)
+        asked = [part for part in self.plugins.pre_filters if part.name in found.volatile]
+        before = found.prepared.only
+        prepared = run_pre_filters(asked, cycle, self._table, before, self.plugins.watch)
+        if prepared.rejected is not None:
+            return cycle, [], prepared
+        heard = found.volatile - cycle.skipped_filters
+        return cycle, [part for part in self.plugins.filters if part.name in heard], prepared
 
-    def _with_volatile(self, pod: PodView, found: PodClass) -> tuple[Ints, Ints]:
-        """The rows that fit this very pod, and their scores."""
-        table = self._table
-        cycle, filters, rejected = self._prepare(pod, found)
-        rows = np.flatnonzero(found.fits) if rejected is None else np.zeros(0, np.int64)
+    def _with_volatile(
+        self, pod: PodView, found: PodClass, among: Ints | None = None
+    ) -> tuple[Ints, Ints, Cycle]:
+        """The rows that fit this very pod, their scores, and its cycle."""
+        table, watch = self._table, self.plugins.watch
+        cycle, filters, prepared = self._prepare(pod, found)
+        rows = _fitting(found, among) if prepared.rejected is None else np.zeros(0, np.int64)
+        allowed = prepared.allowed
+        if allowed is not None:
+            kept = [row for row in map(table.row_of, sorted(allowed)) if row is not None]
+            rows = np.intersect1d(rows, np.array(kept, np.int64))
         for part in filters:
-            answer = part.filter_rows(cycle, table, rows)
+            answer = self._ask(part, cycle, rows)
             if answer is not None:
+                found.number(part, answer)
                 rows = rows[answer.which < 0]
         if not len(rows):
-            return rows, rows
+            return rows, rows, cycle
         totals = found.plain_scores(rows) + found.normalized(rows)
-        for part in self._plugins.pre_scores:
-            if part.name in found.volatile and part.plugin.pre_score(cycle, pod, table).is_skip:
-                cycle.skipped_scores.add(part.name)
-        for part in self._plugins.scores:
+        run_pre_scores(
+            (part for part in self.plugins.pre_scores if part.name in found.volatile), cycle, table, watch
+        )
+        for part in self.plugins.scores:
             if part.name in found.volatile and part.name not in cycle.skipped_scores:
-                totals += part.normalized(cycle, part.score_rows(cycle, table, rows))
-        return rows, totals
+                if watch is None:
+                    raw = part.score_rows(cycle, table, rows)
+                else:
+                    raw = watch.score_rows(part, cycle, table, rows)
+                totals += part.normalized(cycle, raw)
+        return rows, totals, cycle
+
+    def _ask(self, part: Part, cycle: Cycle, rows: Ints) -> Rejected | None:
+        watch = self.plugins.watch
+        if watch is None:
+            return part.filter_rows(cycle, self._table, rows)
+        return watch.filter_rows(part, cycle, self._table, rows)
+
+
+def own_cycle(pod: PodView, shared: Cycle) -> Cycle:
+    """A copy one pod's plugins may write to."""
+    return Cycle(pod, dict(shared.data), set(shared.skipped_filters), set(shared.skipped_scores))
+
+
+def _fitting(found: PodClass, among: Ints | None) -> Ints:
+    return np.flatnonzero(found.fits) if among is None else among[found.fits[among]]
+
+
+def _count(found: PodClass, total: Counter[tuple[str, str]]) -> None:
+    if found.placed:
+        for each in found.evaluated():
+            total[each] += found.placed
 
 
 def _best(totals: Ints, offset: int) -> int | None:

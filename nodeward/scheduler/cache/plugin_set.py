@@ -1,18 +1,20 @@
 """Plugins that filter and score, sorted by what they can do, and asked in the one form the rest of the cache uses.
 
-In go plugins in the order of the profile, and their weights; out come parts that answer for rows. A plugin that has
-only the plain form is asked node by node.
+In go plugins in the order of the profile, their weights, and where single ones are switched off; out come parts that
+answer for rows. A plugin that has only the plain form is asked node by node. `PluginFailed` is raised when a plugin
+answers ERROR: nobody's verdict on the pod, so the attempt ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nodeward.base.errors import NodewardError
 from nodeward.scheduler.framework.plugin import Cycle, Plugin, Rejected
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status
@@ -20,9 +22,20 @@ from nodeward.scheduler.framework.status import SUCCESS, Status
 if TYPE_CHECKING:
     from nodeward.api.core_v1.node import Node
     from nodeward.scheduler.cache.node import NodeView
+    from nodeward.scheduler.cache.stopwatch import Stopwatch
     from nodeward.scheduler.cache.table import NodeTable
 
 Ints = NDArray[np.int64]
+
+_NOWHERE: Final[Mapping[str, frozenset[str]]] = {}
+
+
+class PluginFailed(NodewardError):
+    """A plugin could not answer."""
+
+    def __init__(self, status: Status, point: str) -> None:
+        super().__init__(f'running {point} plugin "{status.plugin}": {status.message}')
+        self.status: Final = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +87,41 @@ class Part:
 
 
 class PluginSet:
-    """The filters and scores of one profile."""
+    """The filters and scores of one profile; `disabled` names the extension points single plugins are off at."""
 
-    def __init__(self, plugins: Sequence[Plugin], weights: Mapping[str, int]) -> None:
-        self.pre_filters: tuple[Part, ...] = tuple(_with(plugins, weights, "pre_filter"))
-        self.filters: tuple[Part, ...] = tuple(_with(plugins, weights, "filter_rows", "filter"))
-        self.pre_scores: tuple[Part, ...] = tuple(_with(plugins, weights, "pre_score"))
+    def __init__(
+        self,
+        plugins: Sequence[Plugin],
+        weights: Mapping[str, int],
+        disabled: Mapping[str, frozenset[str]] = _NOWHERE,
+    ) -> None:
+        def at(point: str, *methods: str) -> Iterable[Part]:
+            for rank, plugin in enumerate(plugins):
+                if point in disabled.get(plugin.name, ()):
+                    continue
+                if any(hasattr(plugin, method) for method in methods):
+                    yield _part(rank, plugin, weights)
+
+        self.pre_filters: tuple[Part, ...] = tuple(at("preFilter", "pre_filter"))
+        self.filters: tuple[Part, ...] = tuple(at("filter", "filter_rows", "filter"))
+        self.pre_scores: tuple[Part, ...] = tuple(at("preScore", "pre_score"))
         self.scores: tuple[Part, ...] = tuple(
-            part for part in _with(plugins, weights, "score_rows", "score") if part.weight
+            part for part in at("score", "score_rows", "score") if part.weight
         )
         self._extensions = tuple(part for part in self.pre_filters if hasattr(part.plugin, "add_pod"))
+        #: set while calls are to be timed
+        self.watch: Stopwatch | None = None
         self._may_be_volatile = tuple(plugin for plugin in plugins if hasattr(plugin, "is_volatile"))
 
     def filter_plain(self, cycle: Cycle, pod: PodView, view: NodeView) -> Status:
-        """The first rejection of one node, all filters asked in plain form."""
+        """The first rejection of one node, all filters asked in plain form; those that have none are left out."""
         for part in self.filters:
             if part.name in cycle.skipped_filters:
                 continue
-            status: Status = part.plugin.filter(cycle, pod, view)
+            ask = getattr(part.plugin, "filter", None)
+            if ask is None:
+                continue
+            status: Status = ask(cycle, pod, view)
             if not status.is_success:
                 return status.of(part.name)
         return SUCCESS
@@ -128,15 +158,13 @@ class PluginSet:
         return frozenset(part.name for part in parts if part.is_volatile(pod))
 
 
-def _with(plugins: Sequence[Plugin], weights: Mapping[str, int], *methods: str) -> Iterable[Part]:
-    for rank, plugin in enumerate(plugins):
-        if any(hasattr(plugin, method) for method in methods):
-            yield Part(
-                rank,
-                plugin.name,
-                plugin,
-                bool(getattr(plugin, "is_static", False)),
-                hasattr(plugin, "shared_state"),
-                weights.get(plugin.name, 0),
-                hasattr(plugin, "normalize"),
-            )
+def _part(rank: int, plugin: Plugin, weights: Mapping[str, int]) -> Part:
+    return Part(
+        rank,
+        plugin.name,
+        plugin,
+        bool(getattr(plugin, "is_static", False)),
+        hasattr(plugin, "shared_state"),
+        weights.get(plugin.name, 0),
+        hasattr(plugin, "normalize"),
+    )

@@ -4,7 +4,8 @@ The columns are brought up to date row by row: rows whose pods changed are asked
 rows whose node changed of all. Normalised scores depend on all feasible rows, so they are worked out again only when
 a row became feasible or ceased to be, or a raw score changed, and not at all while all rows have the same.
 
-What must stay true: after `refresh` every column is what a new class would hold.
+What must stay true: after `refresh` said yes every column is what a new class would hold. A class whose `refresh`
+raised is of no more use.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeward.scheduler.cache.plugin_set import Ints, Part, PluginSet
+from nodeward.scheduler.cache.plugin_set import Ints, Part, PluginFailed, PluginSet
+from nodeward.scheduler.cache.preparing import Prepared, run_pre_filters, run_pre_scores
 from nodeward.scheduler.framework.plugin import Cycle, Rejected
 from nodeward.scheduler.framework.pod import PodView
-from nodeward.scheduler.framework.status import Status, unresolvable
+from nodeward.scheduler.framework.status import Code, Status
 
 if TYPE_CHECKING:
+    from nodeward.scheduler.cache.diagnosis import Diagnosis
     from nodeward.scheduler.cache.table import NodeTable
 
 FITS: Final = -1
@@ -36,14 +39,16 @@ class PodClass:
         self._plugins = plugins
         self.volatile: Final = volatile
         self.cycle: Final = Cycle(pod)
-        #: set when a pre-filter rejected the pod as such
-        self.rejected: Status | None = None
         #: what explains the numbers in the `why` columns, with the rank of the plugin
         self.reasons: Final[list[Status]] = []
         self.ranks: Final[list[int]] = []
         self._numbers: dict[tuple[int, Status], int] = {}
-        self._only: tuple[Status, frozenset[str]] | None = None
-        self._prepare(pod)
+        #: decisions made from these columns that found a node
+        self.placed = 0
+        #: why no node fits, kept as long as nothing changes
+        self.diagnosis: Diagnosis | None = None
+        self.prepared: Final = self._prepare()
+        self._allowed: Final = self.prepared.allowed
         skipped, unscored = self.cycle.skipped_filters, self.cycle.skipped_scores
         filters = [each for each in plugins.filters if each.name not in volatile | skipped]
         scores = [each for each in plugins.scores if each.name not in volatile | unscored]
@@ -61,54 +66,71 @@ class PodClass:
         self._capacity = 0
         self._version = self._node_version = 0
 
-    def _prepare(self, pod: PodView) -> None:
-        cycle, table = self.cycle, self._table
-        only: dict[str, frozenset[str]] = {}
-        for part in self._plugins.pre_filters:
-            if part.name in self.volatile:
-                continue
-            status: Status = part.plugin.pre_filter(cycle, pod, table)
-            if status.is_skip:
-                cycle.skipped_filters.add(part.name)
-            elif not status.is_success:
-                self.rejected = status.of(part.name)
-                return
-            ask = getattr(part.plugin, "only_nodes", None)
-            names = ask(cycle, pod) if ask is not None else None
-            if names is not None:
-                only[part.name] = frozenset(names)
-        if only:
-            text = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(only))}]"
-            by = sorted(only)[0]
-            self._only = unresolvable(text).of(by), frozenset.intersection(*only.values())
-        for part in self._plugins.pre_scores:
-            if part.name not in self.volatile and part.plugin.pre_score(cycle, pod, table).is_skip:
-                cycle.skipped_scores.add(part.name)
+    def _prepare(self) -> Prepared:
+        plugins, cycle = self._plugins, self.cycle
+        asked = [part for part in plugins.pre_filters if part.name not in self.volatile]
+        prepared = run_pre_filters(asked, cycle, self._table, watch=plugins.watch)
+        if prepared.rejected is None:
+            scoring = [part for part in plugins.pre_scores if part.name not in self.volatile]
+            run_pre_scores(scoring, cycle, self._table, watch=plugins.watch)
+        return prepared
+
+    @property
+    def rejected(self) -> Status | None:
+        """Set when a pre-filter rejected the pod as such."""
+        return self.prepared.rejected
 
     @property
     def nbytes(self) -> int:
         """What the columns take, about."""
         return self._table.capacity * (8 * (5 + len(self.normalized_scores)) + 9)
 
+    def evaluated(self) -> list[tuple[str, str]]:
+        """(plugin, extension point): who has a say about these pods, and where."""
+        plugins, cycle = self._plugins, self.cycle
+        points = [("PreFilter", plugins.pre_filters, cycle.skipped_filters)]
+        if self.rejected is None:
+            points += [
+                ("Filter", plugins.filters, cycle.skipped_filters),
+                ("PreScore", plugins.pre_scores, cycle.skipped_scores),
+                ("Score", plugins.scores, cycle.skipped_scores),
+            ]
+        return [
+            (part.name, point)
+            for point, parts, skipped in points
+            for part in parts
+            if part.name in self.volatile or part.name not in skipped
+        ]
+
     # -- bringing up to date
 
-    def refresh(self) -> None:
-        """Make the columns true of the table as it is now."""
+    def refresh(self) -> bool:
+        """Make the columns true of the table as it is now. False: too much changed, a new class is needed."""
         table = self._table
-        if self.rejected is not None:
-            return
-        shared = [part.shared_state(self.cycle, table) for part in self._sharing]
-        if self._version == table.changes.version and shared == self._shared and self._capacity:
-            return
+        shared: list[object] = []
+        if self._sharing:
+            shared = [part.shared_state(self.cycle, table) for part in self._sharing]
+            if self._capacity and shared != self._shared:
+                # What pre-filters found may be old, too.
+                return False
+        version = table.changes.version
+        if self._version == version and self._capacity:
+            return True
+        self.diagnosis = None
         rows = table.changes.since(self._version)
         nodes = table.node_changes.since(self._node_version)
-        is_stale = self._capacity != table.capacity or shared != self._shared
-        if is_stale or rows is None or nodes is None or 4 * len(rows) > table.capacity:
+        if (
+            self._capacity != table.capacity
+            or rows is None
+            or nodes is None
+            or 4 * len(rows) > table.capacity
+        ):
             self._rebuild()
         elif len(rows):
             self._update(rows, nodes)
         self._shared = shared
-        self._version, self._node_version = table.changes.version, table.node_changes.version
+        self._version, self._node_version = version, table.node_changes.version
+        return True
 
     def _rebuild(self) -> None:
         capacity = self._capacity = self._table.capacity
@@ -170,7 +192,7 @@ class PodClass:
             asked = nodes if part.is_static else rows
             if not len(asked):
                 continue
-            fresh = part.score_rows(self.cycle, self._table, asked)
+            fresh = self._score_rows(part, asked)
             has_changed = has_changed or bool((fresh != raw[asked]).any())
             raw[asked] = fresh
         return has_changed
@@ -201,11 +223,17 @@ class PodClass:
     def _sum(self, parts: Sequence[Part], rows: Ints) -> Ints:
         total: Ints | None = None
         for part in parts:
-            scores = part.score_rows(self.cycle, self._table, rows)
+            scores = self._score_rows(part, rows)
             if part.weight != 1:
                 scores = scores * part.weight
             total = scores if total is None else total + scores
         return np.zeros(len(rows), np.int64) if total is None else total
+
+    def _score_rows(self, part: Part, rows: Ints) -> Ints:
+        watch = self._plugins.watch
+        if watch is None:
+            return part.score_rows(self.cycle, self._table, rows)
+        return watch.score_rows(part, self.cycle, self._table, rows)
 
     # -- reasons
 
@@ -213,8 +241,12 @@ class PodClass:
         """The first of the plugins that rejects a row explains it. Whether any was."""
         why[rows] = FITS
         has_rejected = False
+        watch = self._plugins.watch
         for part in parts:
-            answer = part.filter_rows(self.cycle, self._table, rows)
+            if watch is None:
+                answer = part.filter_rows(self.cycle, self._table, rows)
+            else:
+                answer = watch.filter_rows(part, self.cycle, self._table, rows)
             if answer is None:
                 continue
             has_rejected = True
@@ -224,17 +256,20 @@ class PodClass:
         return has_rejected
 
     def _rule_out_others(self, nodes: Ints) -> None:
-        if self._only is None:
+        names = self._allowed
+        if names is None:
             return
-        status, names = self._only
-        number = self._number_of(BEFORE_ALL, status)
+        number = self._number_of(BEFORE_ALL, self.prepared.elsewhere)
         name_of = self._table.name_of
         for row in nodes.tolist():
             if name_of(row) not in names:
                 self.static_why[row] = number
 
     def number(self, part: Part, answer: Rejected) -> NDArray[np.int32]:
-        """The class' numbers of a plugin's reasons."""
+        """The class' numbers of a plugin's reasons. An ERROR that was given to a row is raised."""
+        for index, status in enumerate(answer.reasons):
+            if status.code is Code.ERROR and (answer.which == index).any():
+                raise PluginFailed(status.of(part.name), "Filter")
         return np.array([self._number_of(part.rank, each.of(part.name)) for each in answer.reasons], np.int32)
 
     def _number_of(self, rank: int, status: Status) -> int:
@@ -244,6 +279,10 @@ class PodClass:
             self.reasons.append(status)
             self.ranks.append(rank)
         return found
+
+    def number_before_all(self, status: Status) -> int:
+        """The number of what is said about nodes that were ruled out before any filter."""
+        return self._number_of(BEFORE_ALL, status)
 
     def first_reasons(self, rows: Ints) -> NDArray[np.int32]:
         """Per row the number of the reason of the first plugin that rejects it, -1 if none does."""

@@ -1,0 +1,56 @@
+"""How long plugins take: measured in a sample of decisions only, since looking at the clock costs as much as some.
+
+While a stopwatch is set in a `PluginSet`, every call of a plugin is timed and told to `tell`, in seconds; what one
+extension point took in all is added up until `lap`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from nodeward.scheduler.framework.status import Code, Status
+
+if TYPE_CHECKING:
+    from nodeward.scheduler.cache.plugin_set import Ints, Part
+    from nodeward.scheduler.cache.table import NodeTable
+    from nodeward.scheduler.framework.plugin import Cycle, Rejected
+
+T = TypeVar("T")
+
+
+class Stopwatch:
+    """Times plugins. `now_ns` is the clock, `tell` gets (extension point, plugin, status, seconds)."""
+
+    def __init__(self, now_ns: Callable[[], int], tell: Callable[[str, str, str, float], None]) -> None:
+        self._now_ns = now_ns
+        self._tell = tell
+        self._points: Final[dict[str, float]] = {}
+
+    def timed(self, point: str, plugin: str, call: Callable[..., T], *arguments: Any) -> T:
+        """Call, and tell how long it took."""
+        began = self._now_ns()
+        answer = call(*arguments)
+        status = answer.code.value if isinstance(answer, Status) else Code.SUCCESS.value
+        self._add(point, plugin, status, began)
+        return answer
+
+    def filter_rows(self, part: Part, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
+        began = self._now_ns()
+        answer = part.filter_rows(cycle, table, rows)
+        self._add("Filter", part.name, (Code.UNSCHEDULABLE if answer else Code.SUCCESS).value, began)
+        return answer
+
+    def score_rows(self, part: Part, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
+        return self.timed("Score", part.name, part.score_rows, cycle, table, rows)
+
+    def lap(self) -> dict[str, float]:
+        """Seconds by extension point since the last lap."""
+        found = dict(self._points)
+        self._points.clear()
+        return found
+
+    def _add(self, point: str, plugin: str, status: str, began: int) -> None:
+        seconds = (self._now_ns() - began) / 1e9
+        self._points[point] = self._points.get(point, 0.0) + seconds
+        self._tell(point, plugin, status, seconds)
