@@ -32,6 +32,8 @@ WAITING = {
     "nodeward/rules/resize.py": "the kubelet",
     "nodeward/rules/skew.py": "the rehearsal",
     "nodeward/scheduler/queue/scheduling_queue.py": "the scheduling cycle",
+    "nodeward/scheduler/plugins/default_binder.py": "the registry of plugins, within the hour",
+    "nodeward/scheduler/profile.py": "the scheduling cycle",
     "nodeward/scheduler/fit_error.py": "the scheduling cycle",
     "nodeward/machinery/virtual_loop.py": "the rehearsal; the tests live on it already",
 }

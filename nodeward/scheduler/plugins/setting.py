@@ -23,6 +23,7 @@ from nodeward.scheduler.framework.plugin import Cycle, Plugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Status
 from nodeward.scheduler.queue.nominator import Nominator
+from nodeward.scheduler.waiting_pods import WaitingPods
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class Handle:
     filters: Callable[[], PluginSet]
     #: the pod is to be tried again at once (as the queue's `activate`): nothing else will wake it
     activate: Callable[[PodView], None]
+    #: pods that wait for a Permit plugin, to be allowed or rejected; None where nothing is bound
+    waiting: WaitingPods | None = None
 
 
 @dataclass(frozen=True, slots=True)
