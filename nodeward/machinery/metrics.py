@@ -45,17 +45,28 @@ class Histogram:
 
 
 class Counter:
-    """Numbers that only grow, by the values of the labels."""
+    """Numbers that only grow, by the values of the labels; counted here, or worked out when somebody looks."""
 
-    def __init__(self, name: str, text: str, labels: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        labels: tuple[str, ...],
+        look: Callable[[], Mapping[tuple[str, ...], float]] | None = None,
+    ) -> None:
         self.name, self.text, self.labels = name, text, labels
-        self.values: Final[dict[tuple[str, ...], float]] = {}
+        self._look = look
+        self._values: dict[tuple[str, ...], float] = {}
 
     def inc(self, *values: str, by: float = 1) -> None:
-        self.values[values] = self.values.get(values, 0) + by
+        self._values[values] = self._values.get(values, 0) + by
 
     def value(self, *values: str) -> float:
         return self.values.get(values, 0)
+
+    @property
+    def values(self) -> Mapping[tuple[str, ...], float]:
+        return self._values if self._look is None else self._look()
 
 
 class Gauge:
@@ -107,9 +118,15 @@ class Metrics:
     def __init__(self) -> None:
         self._all: dict[str, Counter | Gauge | Histograms] = {}
 
-    def counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
+    def counter(
+        self,
+        name: str,
+        text: str,
+        labels: tuple[str, ...] = (),
+        look: Callable[[], Mapping[tuple[str, ...], float]] | None = None,
+    ) -> Counter:
         """The counter of that name; made when first asked for, so that parts of a component may share it."""
-        found = self._all.setdefault(name, Counter(name, text, labels))
+        found = self._all.setdefault(name, Counter(name, text, labels, look))
         if not isinstance(found, Counter):
             raise InvariantBroken(f"{name} was made as another kind of metric")
         return found
