@@ -187,6 +187,10 @@ class NodeTable:
             self.remove_pod(uid)
         return views
 
+    def sizes(self) -> dict[str, int]:
+        """How much there is of what."""
+        return {"nodes": self.count, "pods": len(self._placed), "assumed_pods": len(self._assumed)}
+
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed
 
