@@ -204,6 +204,43 @@ def _features(parser: argparse.ArgumentParser) -> None:
         )
 
 
+def _why(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", choices=("pod",), help="what to explain: a pod")
+    parser.add_argument("name", metavar="NAMESPACE/NAME", help="the pod; its name alone goes with -n")
+    parser.add_argument(
+        "-n", "--namespace", default="", metavar="NAMESPACE", help="the namespace, if the name has none"
+    )
+    parser.add_argument(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="how to reach the cluster (default: $KUBECONFIG, or ~/.kube/config)",
+    )
+    parser.add_argument("--context", default="", metavar="NAME", help="the context of the kubeconfig to use")
+    parser.add_argument(
+        "--config",
+        default="",
+        metavar="FILE",
+        help="a KubeSchedulerConfiguration, if the scheduler runs with one",
+    )
+    parser.add_argument(
+        "--kubernetes-version",
+        default="",
+        metavar="VERSION",
+        help="the version of the scheduler, 1.34 to 1.38 (default: the server's)",
+    )
+    parser.add_argument(
+        "--feature-gates", default="", metavar="NAME=BOOL,...", help="feature gates of the scheduler"
+    )
+    parser.add_argument(
+        "--as-if-pending", action="store_true", help="explain a pod that has its node already, too"
+    )
+    parser.add_argument("--all", action="store_true", help="list every node, however many there are")
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="how to print the answer"
+    )
+
+
 def _bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"parts to run: {', '.join(BENCHMARKS)} (default: all)"
@@ -248,6 +285,14 @@ COMMANDS: Final = (
         _features,
         "Ask about declared features, without a cluster: which ones a node would declare,\n"
         "which ones a pod needs, whether a node has them, and what it takes to have one.",
+    ),
+    Command(
+        "why",
+        "explain why a pod is not scheduled",
+        "nodeward.cli.why",
+        _why,
+        "Explain why a pod is not scheduled: for every node, every plugin of the scheduler\n"
+        "that rejects it, or what each scores it. For any cluster; nothing in it is changed.",
     ),
     Command(
         "bench",

@@ -25,16 +25,13 @@ WAITING = {
     "nodeward/machinery/serving/health.py": "scheduler, kubelet and controllers",
     "nodeward/api/validation/autoscaling.py": "the scale subresource of the API server",
     "nodeward/base/cpuset.py": "the CPU manager of the kubelet",
-    "nodeward/machinery/connecting.py": "every component that runs outside the API server's process",
     "nodeward/machinery/leader.py": "scheduler and controllers",
-    "nodeward/scheduler/cache/classes.py": "the scheduling cycle",
     "nodeward/rules/readiness_timers.py": "the kubelet",
     "nodeward/rules/resize.py": "the kubelet",
     "nodeward/rules/skew.py": "the rehearsal",
     "nodeward/scheduler/queue/scheduling_queue.py": "the scheduling cycle",
     "nodeward/scheduler/plugins/default_binder.py": "the registry of plugins, within the hour",
     "nodeward/scheduler/profile.py": "the scheduling cycle",
-    "nodeward/scheduler/fit_error.py": "the scheduling cycle",
     "nodeward/machinery/virtual_loop.py": "the rehearsal; the tests live on it already",
 }
 #: Called so before the rule, and still to be renamed.

@@ -1,0 +1,170 @@
+"""`nodeward why pod NAMESPACE/NAME`: why a pod is not scheduled, node by node and plugin by plugin.
+
+An ordinary client of any cluster, a real kube-apiserver included: lists what the scheduler would know, and asks the
+scheduler's plugins. Nothing in the cluster is changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from typing import NoReturn, TypeVar
+
+import msgspec
+
+from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.errors import ApiError
+from nodeward.api.meta import KubeObject
+from nodeward.base.errors import ConfigError
+from nodeward.cli.why_page import Answer, as_json, as_text
+from nodeward.features import Gates, Version
+from nodeward.machinery.client import Client
+from nodeward.machinery.clock import RealClock
+from nodeward.machinery.connecting import connect
+from nodeward.machinery.kubeconfig import load_config
+from nodeward.scheduler.config import load_scheduler_config
+from nodeward.scheduler.explaining import explain_pod
+from nodeward.scheduler.framework.listers import FixedListers
+from nodeward.scheduler.plugins import REGISTRY
+from nodeward.scheduler.settings import ProfileSettings, default_profile
+
+K = TypeVar("K", bound=KubeObject)
+
+_ENDED = ("Succeeded", "Failed")
+
+
+class _ServerVersion(msgspec.Struct):
+    major: str = ""
+    minor: str = ""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask, and print the answer."""
+    answer = asyncio.run(_ask(args))
+    print(as_json(answer) if args.output == "json" else as_text(answer, every_node=args.all))
+    return 0
+
+
+async def _ask(args: argparse.Namespace) -> Answer:
+    environment = dict(os.environ)
+    config = load_config(environment, path=args.kubeconfig, context=args.context)
+    namespace, name = _named(args, config.namespace)
+    client = connect(config, clock=RealClock(), environment=environment, component="nodeward-why")
+    try:
+        gates = _gates(args, args.kubernetes_version or await _server_version(client))
+        profiles = load_scheduler_config(args.config, gates).profiles if args.config else ()
+        pod = await _pod(client, namespace, name)
+        return await _explained(args, client, pod, gates, profiles or (default_profile(gates),))
+    finally:
+        await client.aclose()
+
+
+async def _explained(
+    args: argparse.Namespace, client: Client, pod: Pod, gates: Gates, profiles: tuple[ProfileSettings, ...]
+) -> Answer:
+    key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    wanted = pod.spec.scheduler_name
+    if pod.spec.node_name and not args.as_if_pending:
+        return Answer(key, wanted, bound_to=pod.spec.node_name, phase=pod.status.phase)
+    if pod.status.phase in _ENDED and not args.as_if_pending:
+        return Answer(key, wanted, phase=pod.status.phase)
+    profile = next((each for each in profiles if each.name == wanted), None)
+    notes: list[str] = []
+    if profile is None:
+        profile = profiles[0]
+        notes.append(
+            f"the pod asks for the scheduler {wanted!r}, which is none of: "
+            f"{', '.join(each.name for each in profiles)}; explained as {profile.name} would see it"
+        )
+    nodes = await _all(client, Node)
+    pods = await _all(client, Pod)
+    listers = FixedListers()
+    for kind in _looked_up(profile):
+        for obj in await _some(client, kind, notes):
+            listers.put(obj)
+    explanation = explain_pod(pod, nodes, pods, listers, profile, gates, Version.parse(gates.version))
+    return Answer(
+        key, wanted, bound_to=pod.spec.node_name, explanation=explanation, notes=(*gates.warnings, *notes)
+    )
+
+
+# -- what was typed
+
+
+def _named(args: argparse.Namespace, default: str) -> tuple[str, str]:
+    namespace, slash, name = args.name.rpartition("/")
+    if slash and args.namespace and namespace != args.namespace:
+        raise ConfigError(f"{args.name} is in namespace {namespace!r}, but -n says {args.namespace!r}")
+    if not name or (slash and not namespace) or "/" in namespace:
+        raise ConfigError(
+            f"{args.name!r} is no name of a pod; want NAMESPACE/NAME, or NAME with -n NAMESPACE"
+        )
+    return namespace or args.namespace or default, name
+
+
+def _gates(args: argparse.Namespace, version: str) -> Gates:
+    try:
+        Gates.of(version)
+    except ConfigError as error:
+        hint = "" if args.kubernetes_version else " (the server's; choose another with --kubernetes-version)"
+        raise ConfigError(f"Kubernetes {version}{hint}: {error}") from None
+    try:
+        return Gates.of(version, args.feature_gates)
+    except ConfigError as error:
+        raise ConfigError(f"--feature-gates: {error}") from None
+
+
+# -- what the cluster says
+
+
+async def _server_version(client: Client) -> str:
+    response = await client.raw("GET", "/version")
+    found = msgspec.json.decode(response.body or b"{}", type=_ServerVersion)
+    digits = "".join(each for each in found.minor if each.isdecimal())  # some providers write 31+
+    return f"{found.major}.{digits}"
+
+
+async def _pod(client: Client, namespace: str, name: str) -> Pod:
+    try:
+        return await client.get(Pod, name, namespace)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        await _not_found(client, namespace, name)
+
+
+async def _not_found(client: Client, namespace: str, name: str) -> NoReturn:
+    """There is no such pod; perhaps there is one nearly called so."""
+    import difflib
+
+    try:
+        others = [pod.metadata.name for pod in (await client.list(Pod, namespace)).items]
+    except ApiError:
+        others = []
+    near = difflib.get_close_matches(name, others, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise ConfigError(f"there is no pod {name!r} in namespace {namespace!r}{hint}")
+
+
+async def _all(client: Client, kind: type[K]) -> list[K]:
+    return [obj async for page in client.list_pages(kind) for obj in page.items]
+
+
+async def _some(client: Client, kind: type[KubeObject], notes: list[str]) -> list[KubeObject]:
+    """All of a kind the cluster may not have, or may not show: then that is said."""
+    try:
+        return await _all(client, kind)
+    except ApiError as error:
+        if error.code not in (403, 404):
+            raise
+        why = "may not be listed" if error.code == 403 else "are not served"
+        notes.append(f"{client.kind_of(kind).qualified_resource} {why}: explained as if there were none")
+        return []
+
+
+def _looked_up(profile: ProfileSettings) -> list[type[KubeObject]]:
+    """The kinds the plugins of a profile ask for, each once."""
+    used = {use.name for use in profile.plugins}
+    return list(dict.fromkeys(kind for each in REGISTRY if each.name in used for kind in each.kinds))

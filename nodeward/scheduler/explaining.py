@@ -1,0 +1,235 @@
+"""Why a pod fits where it fits: for every node, every plugin that rejects it, or what each plugin scores it.
+
+Objects come in (a pod, nodes, pods, what plugins look up), an explanation goes out; nothing is asked of anybody. The
+production plugins answer, over the same columns as in the scheduler. The scheduler itself stops at the first plugin
+that rejects a node, and so does `sentence`, which is what the pod's FailedScheduling event says (without the outcome
+of preemption, which is tried only by a scheduler). Pods that were promised a node by preemption count as being there,
+if they are as important as the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import Pod
+from nodeward.features.declared import FRAMEWORK, Version
+from nodeward.features.gates import Gates
+from nodeward.scheduler.cache.classes import PodClasses
+from nodeward.scheduler.cache.plugin_set import Part, PluginSet
+from nodeward.scheduler.cache.table import NodeTable
+from nodeward.scheduler.fit_error import fit_error_message
+from nodeward.scheduler.framework.listers import Listers
+from nodeward.scheduler.framework.plugin import Cycle, Plugin
+from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.framework.status import Code, Status, unresolvable
+from nodeward.scheduler.plugins import REGISTRY, Setting
+from nodeward.scheduler.settings import ProfileSettings
+
+Ints = NDArray[np.int64]
+
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One plugin's no. `resolvable`: preempting pods might change it."""
+
+    plugin: str
+    reasons: tuple[str, ...]
+    resolvable: bool
+
+    @classmethod
+    def of(cls, status: Status, plugin: str) -> Verdict:
+        return cls(plugin, status.reasons, status.code is Code.UNSCHEDULABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeExplanation:
+    """One node: who rejects it, in the order they are asked, or how much each plugin likes it."""
+
+    name: str
+    verdicts: tuple[Verdict, ...]
+    #: of a node that fits: per plugin its score from 0 to 100 times its weight
+    scores: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def fits(self) -> bool:
+        return not self.verdicts
+
+    @property
+    def total(self) -> int:
+        return sum(self.scores.values())
+
+
+@dataclass(frozen=True, slots=True)
+class PodExplanation:
+    """All there is to say about one pod and a cluster."""
+
+    pod: str
+    #: who keeps the pod from being tried at all
+    held: tuple[Verdict, ...]
+    #: in the order the nodes were given
+    nodes: tuple[NodeExplanation, ...]
+    #: what a FailedScheduling event would say; empty if the pod fits somewhere
+    failure: str
+
+    @property
+    def fitting(self) -> tuple[NodeExplanation, ...]:
+        """The nodes that fit, the best first; of equals, in the order of their names."""
+        found = (node for node in self.nodes if node.fits)
+        return tuple(sorted(found, key=lambda node: (-node.total, node.name)))
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one line."""
+        fitting = self.fitting
+        if not fitting:
+            return self.failure
+        return f"fits on {len(fitting)} of {len(self.nodes)} nodes, best: {fitting[0].name}"
+
+
+def explain_pod(
+    pod: Pod,
+    nodes: Iterable[Node],
+    pods: Iterable[Pod],
+    listers: Listers,
+    profile: ProfileSettings,
+    gates: Gates,
+    version: Version,
+) -> PodExplanation:
+    """Ask every plugin of the profile about every node, as if the pod had none yet."""
+    view = PodView(_unbound(pod))
+    table = _table(nodes, pods, view, gates)
+    plugins = plugins_of(profile, gates, version, listers)
+    asked = _Asked(plugins, profile)
+    cycle = Cycle(view)
+    rows = table.rows()
+    verdicts = _verdicts(asked, cycle, table, rows)
+    fitting = np.array([row for row in rows.tolist() if not verdicts[row]], np.int64)
+    scores = _scores(asked, cycle, table, fitting)
+    explained = tuple(
+        NodeExplanation(table.name_of(row), tuple(verdicts[row]), scores.get(row, {}))
+        for row in rows.tolist()
+    )
+    failure = "" if len(fitting) else _failure(asked, view, table)
+    return PodExplanation(view.key, _held(asked, view), explained, failure)
+
+
+def plugins_of(profile: ProfileSettings, gates: Gates, version: Version, listers: Listers) -> list[Plugin]:
+    """The plugins of a profile that only judge: nothing can be done through them."""
+    makers = {each.name: each.make for each in REGISTRY}
+    return [
+        makers[use.name](Setting(gates, version, profile.arguments.get(use.name, {}), listers=listers))
+        for use in profile.plugins
+    ]
+
+
+class _Asked:
+    """The plugins of a profile, by where they take part."""
+
+    def __init__(self, plugins: Sequence[Plugin], profile: ProfileSettings) -> None:
+        self.plugins: Final = plugins
+        self.profile: Final = profile
+        self.weights: Final = {use.name: use.weight for use in profile.plugins}
+        every = PluginSet(plugins, self.weights, profile.disabled_points)
+        self.pre_filters: Final[Sequence[Part]] = every.pre_filters
+        self.filters: Final[Sequence[Part]] = every.filters
+        self.pre_scores: Final[Sequence[Part]] = every.pre_scores
+        self.scores: Final[Sequence[Part]] = every.scores
+
+
+def _unbound(pod: Pod) -> Pod:
+    """The pod before it was placed. What its containers were given meanwhile is no part of the question."""
+    spec = msgspec.structs.replace(pod.spec, node_name="")
+    return msgspec.structs.replace(pod, spec=spec)
+
+
+def _table(nodes: Iterable[Node], pods: Iterable[Pod], view: PodView, gates: Gates) -> NodeTable:
+    table = NodeTable(FRAMEWORK.table, numeric=gates.enabled("TaintTolerationComparisonOperators"))
+    for node in nodes:
+        table.upsert_node(node)
+    for each in pods:
+        if each.status.phase in _ENDED or each.metadata.uid == view.uid:
+            continue
+        other = PodView(each)
+        if each.spec.node_name:
+            table.add_pod(other)
+        elif each.status.nominated_node_name and other.priority >= view.priority:
+            table.assume(other, each.status.nominated_node_name)
+    return table
+
+
+def _verdicts(asked: _Asked, cycle: Cycle, table: NodeTable, rows: Ints) -> dict[int, list[Verdict]]:
+    """Per row what every plugin has against it."""
+    found: dict[int, list[Verdict]] = {row: [] for row in rows.tolist()}
+    silent: set[str] = set()
+    only: dict[str, frozenset[str]] = {}
+    for part in asked.pre_filters:
+        status: Status = part.plugin.pre_filter(cycle, cycle.pod, table)
+        if status.is_skip:
+            cycle.skipped_filters.add(part.name)
+        elif not status.is_success:
+            silent.add(part.name)
+            for row in found:
+                found[row].append(Verdict.of(status, part.name))
+        elif hasattr(part.plugin, "only_nodes"):
+            names = part.plugin.only_nodes(cycle, cycle.pod)
+            if names is not None:
+                only[part.name] = frozenset(names)
+    for part in asked.filters:
+        if part.name in silent or part.name in cycle.skipped_filters:
+            continue
+        answer = part.filter_rows(cycle, table, rows)
+        for row, which in zip(
+            rows.tolist(), answer.which.tolist() if answer is not None else (), strict=False
+        ):
+            if which >= 0 and answer is not None:
+                found[row].append(Verdict.of(answer.reasons[which], part.name))
+    for name, allowed in only.items():
+        elsewhere = Verdict.of(unresolvable(f"node(s) didn't satisfy plugin(s) [{name}]"), name)
+        for row, verdicts in found.items():
+            if table.name_of(row) not in allowed and all(each.plugin != name for each in verdicts):
+                verdicts.append(elsewhere)
+    return found
+
+
+def _scores(asked: _Asked, cycle: Cycle, table: NodeTable, fitting: Ints) -> dict[int, dict[str, int]]:
+    """Per row that fits, what each plugin gives it."""
+    found: dict[int, dict[str, int]] = {row: {} for row in fitting.tolist()}
+    if not found:
+        return found
+    for part in asked.pre_scores:
+        if not part.plugin.pre_score(cycle, cycle.pod, table).is_success:
+            cycle.skipped_scores.add(part.name)
+    for part in asked.scores:
+        if part.name not in cycle.skipped_scores:
+            scores = part.normalized(cycle, part.score_rows(cycle, table, fitting))
+            for row, score in zip(fitting.tolist(), scores.tolist(), strict=True):
+                found[row][part.name] = score
+    return found
+
+
+def _held(asked: _Asked, view: PodView) -> tuple[Verdict, ...]:
+    found: list[Verdict] = []
+    for plugin in asked.plugins:
+        ask = getattr(plugin, "pre_enqueue", None)
+        is_off = "preEnqueue" in asked.profile.disabled_points.get(plugin.name, frozenset())
+        status: Status | None = ask(view) if ask is not None and not is_off else None
+        if status is not None and not status.is_success:
+            found.append(Verdict.of(status, plugin.name))
+    return tuple(found)
+
+
+def _failure(asked: _Asked, view: PodView, table: NodeTable) -> str:
+    """What the scheduler would write into the pod's event."""
+    classes = PodClasses(table, asked.plugins, asked.weights, asked.profile.disabled_points)
+    why = classes.explain(view)
+    before = why.before.message if why.before is not None else ""
+    return fit_error_message(table.count, why.counts, pre_filter=before)
