@@ -6,11 +6,15 @@ controller has the rights of its bootstrap role and no others.
 
 from __future__ import annotations
 
-from nodeward.controllers import namespace, root_ca, service_account
+from nodeward.controllers import namespace, replicaset, root_ca, service_account
 from nodeward.controllers.controller import Entry
+from nodeward.controllers.deployment.controller import DeploymentController
 
 CONTROLLERS: tuple[Entry, ...] = (
     Entry("service-account-controller", service_account.ServiceAccountController),
     Entry("root-ca-cert-publisher", root_ca.publisher),
     Entry("namespace-controller", namespace.NamespaceController),
+    Entry("replicaset-controller", replicaset.replica_sets),
+    Entry("replication-controller", replicaset.replication_controllers),
+    Entry("deployment-controller", DeploymentController),
 )

@@ -1,0 +1,12 @@
+"""The ground under everything that keeps pods: replica sets, daemon sets, stateful sets, jobs.
+
+* `index`: the pods of one owner, and those of nobody, without looking at all of them
+* `following`: which owners to look at when a pod changes
+* `expectations`: what was asked of the API but not yet seen, so that nothing is asked twice
+* `ownership`: controller references; adopting and releasing
+* `control`: making and deleting pods, and telling about it
+* `batches`: many requests at once, beginning with few
+* `patience`: after a refusal, ask again later and later
+* `state`, `ranking`: what a pod's status means, and which one to delete first
+* `template_hash`: a short name for a template
+"""

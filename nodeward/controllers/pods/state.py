@@ -1,0 +1,71 @@
+"""What a pod's status means to its owner: does it count, does it serve, and since when.
+
+Pure. Availability is readiness that has lasted for `minReadySeconds`; time comes in as nanoseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_status import PodCondition
+from nodeward.base.timestamp import parse_rfc3339
+
+_NS: Final = 10**9
+_OVER: Final = ("Succeeded", "Failed")
+
+
+def is_finished(pod: Pod) -> bool:
+    """None of its containers runs or will run again."""
+    return pod.status.phase in _OVER
+
+
+def is_active(pod: Pod) -> bool:
+    """It runs, or may yet: it counts as a replica."""
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in _OVER
+
+
+def is_terminating(pod: Pod) -> bool:
+    """It has been deleted and is not over yet."""
+    return pod.metadata.deletion_timestamp is not None and pod.status.phase not in _OVER
+
+
+def condition(pod: Pod, type_: str) -> PodCondition | None:
+    for each in pod.status.conditions:
+        if each.type == type_:
+            return each
+    return None
+
+
+def is_ready(pod: Pod) -> bool:
+    found = condition(pod, "Ready")
+    return found is not None and found.status == "True"
+
+
+def ready_since_ns(pod: Pod) -> int | None:
+    """When it became ready; None if it is not, or nobody said when."""
+    found = condition(pod, "Ready")
+    if found is None or found.status != "True" or found.last_transition_time is None:
+        return None
+    return parse_rfc3339(found.last_transition_time)
+
+
+def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
+    """Ready, and for long enough."""
+    if not min_ready_seconds:
+        return is_ready(pod)
+    since_ns = ready_since_ns(pod)
+    return since_ns is not None and since_ns + min_ready_seconds * _NS <= now_ns
+
+
+def next_available_seconds(pods: Iterable[Pod], min_ready_seconds: int, now_ns: int) -> float | None:
+    """After how long the next ready pod becomes available; None: no ready pod still has to wait."""
+    if not min_ready_seconds:
+        return None
+    waits = [
+        since_ns + min_ready_seconds * _NS - now_ns
+        for since_ns in map(ready_since_ns, pods)
+        if since_ns is not None
+    ]
+    return min((wait / _NS for wait in waits if wait > 0), default=None)
