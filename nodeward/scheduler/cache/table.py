@@ -11,7 +11,7 @@ has heard of yet counts as soon as the node comes. Pods that ended must not be p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -210,6 +210,12 @@ class NodeTable:
         """The row of a node that is there."""
         row = self._row_of.get(name)
         return row if row is not None and self.alive[row] else None
+
+    def rows_of(self, names: Iterable[str]) -> NDArray[np.int64]:
+        """The rows of some nodes; those that are not there are left out."""
+        get = self._row_of.get
+        rows = np.array([get(name, -1) for name in names], np.int64)
+        return rows[(rows >= 0) & self.alive[rows]]
 
     @property
     def has_ghosts(self) -> bool:

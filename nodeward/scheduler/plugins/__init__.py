@@ -5,6 +5,8 @@ A new plugin is a file and a line here. The order and the weights are those of K
 
 from typing import Final
 
+from nodeward.api.policy_v1 import PodDisruptionBudget
+from nodeward.scheduler.plugins.default_preemption import DefaultPreemption
 from nodeward.scheduler.plugins.image_locality import ImageLocality
 from nodeward.scheduler.plugins.node_affinity import NodeAffinity
 from nodeward.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
@@ -28,6 +30,7 @@ REGISTRY: Final = (
     Shipped("NodeAffinity", NodeAffinity, weight=2),
     Shipped("NodePorts", lambda _: NodePorts()),
     Shipped("NodeResourcesFit", NodeResourcesFit, weight=1),
+    Shipped("DefaultPreemption", DefaultPreemption, kinds=(PodDisruptionBudget,)),
     Shipped("NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocation, weight=1),
     Shipped("ImageLocality", lambda _: ImageLocality(), weight=1),
     Shipped("NodeDeclaredFeatures", NodeDeclaredFeatures, gate="NodeDeclaredFeatures"),
