@@ -6,7 +6,7 @@ controller has the rights of its bootstrap role and no others.
 
 from __future__ import annotations
 
-from nodeward.controllers import namespace, replicaset, root_ca, service_account
+from nodeward.controllers import garbage_collector, namespace, replicaset, root_ca, service_account
 from nodeward.controllers.controller import Entry
 from nodeward.controllers.deployment.controller import DeploymentController
 
@@ -14,6 +14,7 @@ CONTROLLERS: tuple[Entry, ...] = (
     Entry("service-account-controller", service_account.ServiceAccountController),
     Entry("root-ca-cert-publisher", root_ca.publisher),
     Entry("namespace-controller", namespace.NamespaceController),
+    Entry("generic-garbage-collector", garbage_collector.GarbageCollector),
     Entry("replicaset-controller", replicaset.replica_sets),
     Entry("replication-controller", replicaset.replication_controllers),
     Entry("deployment-controller", DeploymentController),

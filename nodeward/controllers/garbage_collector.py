@@ -1,0 +1,203 @@
+"""Garbage collection: what lost its last owner goes; owners deleted in the foreground go after their dependents; owners
+that orphan go after their dependents have forgotten them.
+
+Keys are uids, of objects and of owners that are named but were never seen. `owner_graph` says when to look at which;
+here it is decided what a look means, and done through the API.
+
+What must stay true:
+* an object is deleted only if the API has confirmed, for each of its owners, that it is gone, or is itself being
+  deleted in the foreground; and only the very version of the object for which that was found (or one with the same
+  owners)
+* an owner whose kind nobody serves, or that cannot be where the reference says, keeps its dependents
+* a finalizer is removed only when all kinds have been listed and no dependent is left that it waits for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, Final
+
+from nodeward.api.core_v1.references import ObjectReference
+from nodeward.api.errors import ApiError
+from nodeward.api.scheme import Kind
+from nodeward.base.errors import WorldError
+from nodeward.base.fielderror import quote
+from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.garbage_kinds import PERIOD_SECONDS, GarbageKinds
+from nodeward.controllers.owner_graph import (
+    FOREGROUND,
+    ORPHAN,
+    Found,
+    Meta,
+    OwnerGraph,
+    Place,
+    Reference,
+    fits,
+    place_of,
+    places,
+)
+from nodeward.controllers.owner_writes import OwnerWrites
+from nodeward.machinery.informer import Informer
+from nodeward.machinery.recorder import WARNING
+from nodeward.machinery.workqueue import WorkQueue
+
+WORKERS: Final = 20
+#: An owner that the API knows and no informer has told of is asked for again after this time.
+RECHECK_SECONDS: Final = 30.0
+
+
+class State(Enum):
+    """What a reference is worth."""
+
+    SOLID = "the owner is there, or cannot be judged"
+    LEAVING = "the owner is going and wants to be forgotten"
+    WAITING = "the owner is going and waits for its dependents to go"
+    DANGLING = "there is no such owner"
+
+
+class GarbageCollector:
+    def __init__(self, tools: Tools) -> None:
+        self._writes = OwnerWrites(tools.client)
+        self._recorder = tools.recorder
+        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="garbage_collector_attempt_to_delete")
+        self._rounds: WorkQueue[str] = WorkQueue(tools.clock, name="garbage_collector_kinds")
+        self._rounds.add("kinds")
+        self._graph = OwnerGraph(self._queue.add, self._report)
+        self._kinds = GarbageKinds(tools.client, tools.clock, tools.informers, self._follow)
+        self._sync_errors = tools.metrics.counter(
+            "garbagecollector_controller_resources_sync_error_total",
+            "Number of garbage collector resources sync errors",
+        )
+
+    def work(self) -> Sequence[Work[Any]]:
+        return (Work(self._rounds, self._ask_for_kinds), Work(self._queue, self._handle, workers=WORKERS))
+
+    async def _ask_for_kinds(self, _: str) -> float:
+        try:
+            is_news = await self._kinds.refresh()
+        except (ApiError, WorldError):
+            self._sync_errors.inc()
+            raise
+        if is_news:
+            for uid in self._graph.missing():
+                self._queue.add(uid)
+        return PERIOD_SECONDS
+
+    def _follow(self, kind: Kind, informer: Informer[Meta]) -> None:
+        def changed(old: Meta, new: Meta) -> None:
+            if old.uid != new.uid:
+                self._graph.lost(old)
+            self._graph.saw(kind, new)
+
+        informer.add_handler(
+            on_add=lambda meta: self._graph.saw(kind, meta), on_update=changed, on_delete=self._graph.lost
+        )
+
+    def _report(self, dependent: Found, owner: Reference) -> None:
+        kind, meta = dependent
+        about = ObjectReference(
+            kind=kind.name,
+            api_version=kind.api_version,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+        )
+        named = f"[{owner.api_version}/{owner.kind}, namespace: {meta.namespace}, name: {owner.name}, uid: {owner.uid}]"
+        message = f"ownerRef {named} does not exist in namespace {quote(meta.namespace)}"
+        self._recorder.event(about, WARNING, "OwnerRefInvalidNamespace", message)
+
+    # -- looking --------------------------------------------------------------------------------------------------
+
+    async def _handle(self, uid: str) -> float | None:
+        await self._kinds.is_complete.wait()
+        found = self._graph.get(uid)
+        if found is None:
+            return await self._look_for_missing(uid)
+        if found.meta.waits:
+            await self._let_go_if_free(found)
+        if found.meta.is_going:
+            # It goes anyway; only an owner that orphans must not wait for that.
+            await self._writes.forget(found, self._leaving(found.meta))
+            return None
+        if found.meta.owners:
+            await self._judge(found)
+        return None
+
+    async def _look_for_missing(self, uid: str) -> float | None:
+        """Ask the API once for all dependents that mean the same owner."""
+        is_there = False
+        for place in dict.fromkeys(place for place, _ in places(self._graph.dependents(uid), uid)):
+            if self._graph.is_absent(uid, place) or not self._can_be_there(place):
+                continue
+            if (await self._ask(place, uid))[0] is State.DANGLING:
+                self._graph.mark_absent(uid, place)
+            else:
+                is_there = True
+        # Soon an informer tells of it; if none follows its kind, there is no other way to hear of its end.
+        return RECHECK_SECONDS if is_there else None
+
+    async def _let_go_if_free(self, found: Found) -> None:
+        uid = found.meta.uid
+        if found.meta.is_orphaning:
+            if not self._graph.has_dependents(uid):
+                await self._writes.remove_finalizer(found, ORPHAN)
+        elif not self._graph.is_held(uid):
+            await self._writes.remove_finalizer(found, FOREGROUND)
+
+    async def _judge(self, found: Found) -> None:
+        states = [(reference, await self._state(reference, found.meta)) for reference in found.meta.owners]
+        kept = [each for each, state in states if state is State.SOLID]
+        if len(kept) == len(states):
+            return
+        if any(state in (State.SOLID, State.LEAVING) for _, state in states):
+            # A waiting owner's reference goes too, or that owner would wait for ever.
+            await self._writes.forget(found, [each for each, state in states if state is not State.SOLID])
+            return
+        finalizers = found.meta.finalizers or ()
+        policy = "Background"
+        if any(state is State.WAITING for _, state in states) and self._graph.has_dependents(found.meta.uid):
+            policy = "Foreground"
+        elif ORPHAN in finalizers:
+            policy = "Orphan"
+        elif FOREGROUND in finalizers:
+            policy = "Foreground"
+        await self._writes.delete(found, policy)
+
+    def _leaving(self, meta: Meta) -> list[Reference]:
+        owners = ((reference, self._graph.get(reference.uid)) for reference in meta.owners)
+        return [reference for reference, owner in owners if owner is not None and owner.meta.is_orphaning]
+
+    async def _state(self, reference: Reference, dependent: Meta) -> State:
+        owner = self._graph.get(reference.uid)
+        place = place_of(reference, dependent)
+        if owner is not None and fits(owner, reference, dependent):
+            if owner.meta.is_orphaning:
+                return State.LEAVING
+            if not owner.meta.is_deleting_dependents:
+                # If that is no longer true, we are about to be told, and look again.
+                return State.SOLID
+        elif self._can_be_there(place) and self._graph.is_absent(reference.uid, place):
+            return State.DANGLING
+        state, live = await self._ask(place, reference.uid)
+        if state is State.DANGLING:
+            self._graph.mark_absent(reference.uid, place)
+        if live is not None and live.is_orphaning:
+            return State.LEAVING
+        if live is not None and live.is_deleting_dependents:
+            return State.WAITING
+        return state
+
+    def _can_be_there(self, place: Place) -> bool:
+        kind = self._kinds.resolve(place.api_version, place.kind)
+        return kind is not None and (bool(place.namespace) or not kind.is_namespaced)
+
+    async def _ask(self, place: Place, uid: str) -> tuple[State, Meta | None]:
+        """What the API says of an owner."""
+        kind = self._kinds.resolve(place.api_version, place.kind)
+        if kind is None or not self._can_be_there(place):
+            return State.SOLID, None
+        live = await self._writes.get(kind, place.name, place.namespace)
+        if live is None or live.uid != uid:
+            return State.DANGLING, None
+        return State.SOLID, live
