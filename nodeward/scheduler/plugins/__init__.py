@@ -6,6 +6,7 @@ A new plugin is a file and a line here. The order and the weights are those of K
 from typing import Final
 
 from nodeward.api.policy_v1 import PodDisruptionBudget
+from nodeward.scheduler.plugins.default_binder import DefaultBinder
 from nodeward.scheduler.plugins.default_preemption import DefaultPreemption
 from nodeward.scheduler.plugins.image_locality import ImageLocality
 from nodeward.scheduler.plugins.node_affinity import NodeAffinity
@@ -32,6 +33,7 @@ REGISTRY: Final = (
     Shipped("NodeResourcesFit", NodeResourcesFit, weight=1),
     Shipped("DefaultPreemption", DefaultPreemption, kinds=(PodDisruptionBudget,)),
     Shipped("NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocation, weight=1),
+    Shipped("DefaultBinder", DefaultBinder),
     Shipped("ImageLocality", lambda _: ImageLocality(), weight=1),
     Shipped("NodeDeclaredFeatures", NodeDeclaredFeatures, gate="NodeDeclaredFeatures"),
     Shipped("NodeReadinessGates", lambda _: NodeReadinessGates(), gate="NodeReadinessGates"),
