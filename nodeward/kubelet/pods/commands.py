@@ -25,6 +25,18 @@ class StopContainer:
 
 
 @dataclass(frozen=True, slots=True)
+class RunHook:
+    """Run what the container's spec says for `kind` ("postStart" or "preStop"); tell the end with `hook_done`.
+
+    A hook that takes longer than `timeout_seconds` need not be told: the pod's life goes on without it."""
+
+    name: str
+    kind: str
+    #: 0: as long as it takes
+    timeout_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveContainer:
     """A dead container nobody will ask about again."""
 
@@ -52,5 +64,12 @@ class DeleteFromApi:
 
 
 Command: TypeAlias = (
-    StartSandbox | StartContainer | StopContainer | RemoveContainer | RemovePod | Tell | DeleteFromApi
+    StartSandbox
+    | StartContainer
+    | StopContainer
+    | RunHook
+    | RemoveContainer
+    | RemovePod
+    | Tell
+    | DeleteFromApi
 )

@@ -1,0 +1,274 @@
+"""The life of one pod on one node: what happened comes in, what to do goes out, and the status can be asked for.
+
+The agent makes one `PodLifecycle` for each pod, hands it everything that concerns the pod (a newer version of the
+object, events of the runtime, verdicts of probes, the passing of time) and does what it returns. It asks no clock and
+waits for nothing. The decisions are in the rooms beside this one: `starting`, `stopping`, `restarting`, `phase`,
+`pod_status`.
+
+What must stay true: every method may be called at any time and in any order; what comes too late (an event of an
+instance that is no more, a verdict about a container that stops) changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nodeward.api.core_v1.container import ResourceRequirements
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_status import PodStatus
+from nodeward.base.duration import SECOND
+from nodeward.base.invariant import invariant
+from nodeward.kubelet.pods.adoption import adopt
+from nodeward.kubelet.pods.commands import Command, DeleteFromApi, Tell
+from nodeward.kubelet.pods.container_life import POST_START, ContainerLife, Role, State, Stop
+from nodeward.kubelet.pods.happening import container_failed, happen
+from nodeward.kubelet.pods.planning import probe_plans
+from nodeward.kubelet.pods.pod_status import pod_status
+from nodeward.kubelet.pods.probing import LIVENESS, READINESS, STARTUP, ProbePlan, errored, unhealthy
+from nodeward.kubelet.pods.renewal import renew
+from nodeward.kubelet.pods.restarting import restarts_after_kill
+from nodeward.kubelet.pods.rules import RETRY_NS, LifecycleRules
+from nodeward.kubelet.pods.starting import step
+from nodeward.kubelet.pods.state import PodState, Sandbox
+from nodeward.kubelet.pods.stopping import begin_end, begin_stop
+from nodeward.kubelet.pods.telling import WARNING, failed_hook
+from nodeward.kubelet.runtime.interface import FoundPod, RuntimeEvent
+
+
+class PodLifecycle:
+    """One pod on one node."""
+
+    __slots__ = ("_last_plans", "_state")
+
+    def __init__(self, pod: Pod, now_ns: int, rules: LifecycleRules, found: FoundPod | None = None) -> None:
+        """`found`: it runs already, from before the agent's restart."""
+        self._state = PodState(pod, now_ns, rules)
+        self._last_plans: tuple[ProbePlan, ...] = ()
+        if found is not None or pod.status.phase:
+            adopt(self._state, found, now_ns)
+            self._state.plans = None
+
+    # -- from the API
+
+    def start(self, now_ns: int) -> list[Command]:
+        """Begin, or go on with what was found."""
+        out: list[Command] = []
+        if self._state.pod.metadata.deletion_timestamp is not None:
+            self._delete(now_ns, out)
+        return self._go_on(now_ns, out)
+
+    def update(self, pod: Pod, now_ns: int) -> list[Command]:
+        """The API has a newer version."""
+        state = self._state
+        invariant(pod.metadata.uid == state.pod.metadata.uid, "a pod with another uid is another pod")
+        out: list[Command] = []
+        renew(state, pod, now_ns, out)
+        if pod.metadata.deletion_timestamp is not None:
+            self._delete(now_ns, out)
+        return self._go_on(now_ns, out)
+
+    def gone(self, now_ns: int) -> list[Command]:
+        """The API knows the pod no more, or the node must drop it: stop and remove everything."""
+        state = self._state
+        state.is_gone = True
+        out: list[Command] = []
+        self._delete(now_ns, out)
+        return self._go_on(now_ns, out)
+
+    def _delete(self, now_ns: int, out: list[Command]) -> None:
+        state = self._state
+        state.is_deletion = True
+        seconds = state.pod.metadata.deletion_grace_period_seconds
+        grace_ns = state.grace_ns() if seconds is None else max(1, seconds) * SECOND
+        begin_end(state, now_ns, grace_ns, out)
+
+    # -- from the agent itself
+
+    def reject(self, reason: str, message: str, now_ns: int) -> list[Command]:
+        """Admission refused it: it fails, and nothing is started; what runs from before a restart stops."""
+        state = self._state
+        out: list[Command] = []
+        if not state.final_phase:
+            out.append(Tell(WARNING, reason, message))
+            state.is_rejected = not any(life.has_run for life in state.lives())
+            state.is_failed = True
+            state.reason, state.message = reason, f"Pod was rejected: {message}"
+        begin_end(state, now_ns, state.grace_ns(), out)
+        return self._go_on(now_ns, out)
+
+    def stop(
+        self,
+        reason: str,
+        message: str,
+        now_ns: int,
+        grace: float | None = None,
+        *,
+        is_disruption: bool = True,
+    ) -> list[Command]:
+        """The node needs it gone (eviction, preemption, shutdown): it stops and ends as Failed."""
+        state = self._state
+        out: list[Command] = []
+        if not state.final_phase and not state.is_failed:
+            state.is_failed = True
+            state.reason, state.message = reason, message
+            state.disruption = message if is_disruption else ""
+        begin_end(state, now_ns, state.grace_ns() if grace is None else int(max(1.0, grace) * SECOND), out)
+        return self._go_on(now_ns, out)
+
+    def volumes_failed(self, message: str, now_ns: int) -> list[Command]:
+        """The sandbox cannot be started yet; the agent has told why, and will be asked again."""
+        return self._without_sandbox(now_ns)
+
+    def volumes_ready(self, now_ns: int) -> list[Command]:
+        """What volumes failed for is there now: no need to wait."""
+        self._state.sandbox_ns = 0
+        return self._go_on(now_ns, [])
+
+    def _without_sandbox(self, now_ns: int) -> list[Command]:
+        if self._state.sandbox is Sandbox.STARTING:
+            self._state.sandbox = Sandbox.NONE
+            self._state.sandbox_ns = now_ns + RETRY_NS
+        return self._go_on(now_ns, [])
+
+    def config_failed(self, container: str, reason: str, message: str, now_ns: int) -> list[Command]:
+        """What the container needs to start (a secret, a config map) is missing: tried again later."""
+        out: list[Command] = []
+        life = self._state.life(container)
+        if life is not None and life.state is State.STARTING:
+            container_failed(self._state, life, reason, message, now_ns, out)
+        return self._go_on(now_ns, out)
+
+    def allocate(self, container: str, resources: ResourceRequirements) -> None:
+        """The node has promised the container other resources than its spec said at first."""
+        life = self._state.life(container)
+        if life is not None:
+            life.allocated = resources
+            self._state.resources = self._state.status = None
+
+    # -- from the runtime, the hooks and the probes
+
+    def happened(self, event: RuntimeEvent, now_ns: int) -> list[Command]:
+        """The runtime has told something."""
+        state = self._state
+        out: list[Command] = []
+        happen(state, event, now_ns, out)
+        if state.is_removed and state.is_deletion and not state.is_deleted_told:
+            state.is_deleted_told = True
+            if not state.is_gone and not state.is_static:
+                out.append(DeleteFromApi())
+        return self._go_on(now_ns, out)
+
+    def hook_done(self, container: str, kind: str, ok: bool, message: str, now_ns: int) -> list[Command]:
+        """A hook (`RunHook`) has ended. Its message is for the status only: events go to more people."""
+        life = self._state.life(container)
+        out: list[Command] = []
+        if life is None or life.hook != kind:
+            return out
+        if not ok:
+            out.append(failed_hook(container, kind))
+        life.hook = ""
+        if kind == POST_START:
+            self._state.plans = None
+            if not ok:
+                life.reason, life.message = "PostStartHookError", message
+                self._kill(life, "FailedPostStartHook", self._state.grace_ns(), now_ns, out)
+        return self._go_on(now_ns, out)
+
+    def probed(self, container: str, kind: str, ok: bool | None, message: str, now_ns: int) -> list[Command]:
+        """A probe came to a verdict, or (None) could not be made."""
+        life = self._state.life(container)
+        out: list[Command] = []
+        if life is None or not life.is_shown_running:
+            return out
+        if ok is None:
+            out.append(errored(container, kind, message))
+            return out
+        if not ok:
+            out.append(unhealthy(container, kind, message))
+        if kind == READINESS:
+            if life.is_ready is ok:
+                return out
+            life.is_ready = ok
+        elif life.stop is not Stop.NOT or self._state.is_ending:
+            return out
+        elif not ok:
+            self._fail_probe(life, kind, now_ns, out)
+        elif kind == STARTUP and not life.is_passed:
+            life.is_passed = True
+            self._state.plans = None
+        else:
+            return out
+        return self._go_on(now_ns, out)
+
+    def _fail_probe(self, life: ContainerLife, kind: str, now_ns: int, out: list[Command]) -> None:
+        state, spec = self._state, life.spec
+        probe = spec.liveness_probe if kind == LIVENESS else spec.startup_probe
+        grace_ns = state.grace_ns()
+        if probe is not None and probe.termination_grace_period_seconds is not None:
+            grace_ns = probe.termination_grace_period_seconds * SECOND
+        if life.role is Role.SIDECAR:
+            text = f"Init container {spec.name} failed {kind} probe"
+            life.is_restart_due = True
+        else:
+            text = f"Container {spec.name} failed {kind} probe"
+            life.is_restart_due = restarts_after_kill(state, spec)
+            if life.is_restart_due:
+                text += ", will be restarted"
+        self._kill(life, text, grace_ns, now_ns, out)
+
+    def _kill(self, life: ContainerLife, text: str, grace_ns: int, now_ns: int, out: list[Command]) -> None:
+        self._state.plans = None
+        begin_stop(life, text, now_ns, now_ns + grace_ns, out)
+
+    # -- from the clock
+
+    def tick(self, now_ns: int) -> list[Command]:
+        """Time has passed."""
+        return self._go_on(now_ns, [])
+
+    def next_deadline_ns(self) -> int | None:
+        """When to `tick` at the latest; None: time alone changes nothing."""
+        return self._state.wake_ns or None
+
+    def _go_on(self, now_ns: int, out: list[Command]) -> list[Command]:
+        self._state.status = None
+        step(self._state, now_ns, out)
+        return out
+
+    # -- questions
+
+    def probes(self) -> Sequence[ProbePlan]:
+        """The probes that run now; the same object while they are the same."""
+        state = self._state
+        if state.plans is None:
+            state.plans = self._last_plans = probe_plans(state, self._last_plans)
+        return state.plans
+
+    def status(self, now_ns: int) -> PodStatus:
+        """The whole status. Nobody may change it: parts of it are shared."""
+        return pod_status(self._state, now_ns)
+
+    @property
+    def pod(self) -> Pod:
+        """The newest version that is known."""
+        return self._state.pod
+
+    @property
+    def is_terminating(self) -> bool:
+        """Nothing is started any more."""
+        return self._state.is_ending
+
+    @property
+    def is_finished(self) -> bool:
+        """It is over and nothing runs: its resources are free, its status will not change."""
+        return self._state.sandbox is Sandbox.OVER
+
+    @property
+    def can_be_deleted(self) -> bool:
+        """Nothing of it is left on the node, and the API wants it gone."""
+        return self._state.is_removed and self._state.is_deletion
+
+    @property
+    def is_gone(self) -> bool:
+        """Neither the node nor the API knows it any more: the agent can forget it."""
+        return self._state.is_removed and self._state.is_gone
