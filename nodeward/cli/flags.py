@@ -256,6 +256,45 @@ def _bench(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _report_readiness(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="how to reach the cluster (default: $KUBECONFIG, the pod's service account, or ~/.kube/config)",
+    )
+    parser.add_argument("--context", default="", metavar="NAME", help="the context of the kubeconfig to use")
+    parser.add_argument("-v", "--verbose", action="store_true", help="tell of everything")
+
+
+_REPORT_READINESS: Final = """\
+Report one condition of a node, which a readiness gate may wait for: the side-car
+of an agent that has a health endpoint. It needs the right to patch nodes/status,
+and no other.
+
+First the condition is False with reason Initializing; from then on it follows the
+endpoint: True while that answers 2xx, else False. It is written only when something
+changed. Without the API server the newest finding is tried again until it is taken.
+Ctrl-C leaves the condition as it is.
+
+environment:
+  NODE_NAME             the node (required)
+  CONDITION_TYPE        the condition, such as example.com/StorageReady (required)
+  CHECK_ENDPOINT        the URL to ask, such as http://localhost:8080/healthz
+                        (required; or CHECK_POINT)
+  CHECK_INTERVAL        how often, such as 10s (default 30s; or POLL_INTERVAL)
+  REPORT_STRATEGY       ReportContinuously (the default), or
+                        ReportOnSuccessAndTerminate: end with the first success
+  HEARTBEAT_PERIOD      write this often even if nothing changed, such as 5m
+                        (default 0s: never)
+  OFF_NODE              true: not running on the node; an endpoint that cannot be
+                        reached means Unknown, and what others wrote is read
+                        (needs the right to get nodes)
+  IMPERSONATE_NODE      true: act as the node itself
+  METRICS_BIND_ADDRESS  where to serve /metrics and /healthz, such as :9445
+                        (default: nowhere)"""
+
+
 def _completion(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell to complete in")
 
@@ -293,6 +332,13 @@ COMMANDS: Final = (
         _why,
         "Explain why a pod is not scheduled: for every node, every plugin of the scheduler\n"
         "that rejects it, or what each scores it. For any cluster; nothing in it is changed.",
+    ),
+    Command(
+        "report-readiness",
+        "report one readiness condition of a node (side-car)",
+        "nodeward.cli.report_readiness",
+        _report_readiness,
+        _REPORT_READINESS,
     ),
     Command(
         "bench",

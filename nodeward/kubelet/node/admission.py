@@ -1,0 +1,139 @@
+"""Which pods a node takes: the last word before a pod starts, and again for every running pod after a restart.
+
+In go a pod, the node as it is known, and the room the other pods leave; out comes a refusal or None. The order,
+reasons and messages are upstream's, and the first that applies is told: operating system, groups, resources, affinity,
+node name, ports, NoExecute taints (numeric tolerations under the kubelet's own gate, KEP-5471), pod-level resources,
+declared features (KEP-5328). Readiness gates are no reason to refuse (KEP-5233).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import Pod
+from nodeward.features.declared import FeatureError, PodInfo
+from nodeward.features.gates import Gates
+from nodeward.kubelet.node.features import DeclaredFeatures
+from nodeward.kubelet.node.room import Room
+from nodeward.kubelet.node.specification import OS_LABEL
+from nodeward.rules.affinity import fits_node
+from nodeward.rules.pod_resources import has_pod_level
+from nodeward.rules.taints import NO_EXECUTE, first_untolerated
+
+FEATURE_UNSUPPORTED: Final = "PodFeatureUnsupported"
+OUT_OF: Final = "OutOf"
+NODE_AFFINITY: Final = "NodeAffinity"
+_SOURCE: Final = "kubernetes.io/config.source"
+_API: Final = "api"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a pod is not taken: the reason of its status and event, and the event's message."""
+
+    reason: str
+    message: str
+
+    @property
+    def status_message(self) -> str:
+        """What the status of the pod, whose phase is Failed, says."""
+        return f"Pod was rejected: {self.message}"
+
+
+def admit(pod: Pod, node: Node, room: Room, gates: Gates, features: DeclaredFeatures) -> Refusal | None:
+    """Whether a pod may run here. The pod itself is not in the room yet.
+
+    A refusal for its affinity alone is worth another look with a fresh node: labels may just have changed.
+    """
+    return (
+        _operating_system(pod, node)
+        or _groups(pod, node, gates)
+        or _fit(pod, node, room)
+        or _taints(pod, node, gates)
+        or _pod_level(pod, gates)
+        or _features(pod, features)
+    )
+
+
+def warn_of_update(old: Pod, new: Pod, features: DeclaredFeatures) -> str:
+    """The message of the FailedNodeDeclaredFeaturesCheck event when a change needs what this node has not; or ""."""
+    missing = features.missing_for_update(PodInfo(old.spec, old.status), PodInfo(new.spec, new.status))
+    return _not_available(missing) if missing else ""
+
+
+def _operating_system(pod: Pod, node: Node) -> Refusal | None:
+    system = node.status.node_info.operating_system or "linux"
+    wanted = pod.metadata.labels.get(OS_LABEL)
+    if wanted is not None and wanted != system:
+        return Refusal(
+            "PodOSSelectorNodeLabelDoesNotMatch",
+            "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+        )
+    if pod.spec.os is not None and pod.spec.os.name != system:
+        return Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+    return None
+
+
+def _groups(pod: Pod, node: Node, gates: Gates) -> Refusal | None:
+    context = pod.spec.security_context
+    policy = context.supplemental_groups_policy if context is not None else None
+    if policy != "Strict" or not gates.enabled("SupplementalGroupsPolicy"):
+        return None
+    known = node.status.features
+    if known is not None and known.supplemental_groups_policy:
+        return None
+    return Refusal(
+        "SupplementalGroupsPolicyNotSupported",
+        "SupplementalGroupsPolicy=Strict is not supported in this node",
+    )
+
+
+def _fit(pod: Pod, node: Node, room: Room) -> Refusal | None:
+    shortages = room.shortages(pod, node.status.allocatable)
+    if shortages:
+        return Refusal(f"{OUT_OF}{shortages[0].resource}", shortages[0].message)
+    if not fits_node(pod.spec, node):
+        return _predicate(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector")
+    if pod.spec.node_name and pod.spec.node_name != node.metadata.name:
+        return _predicate("NodeName", "node(s) didn't match the requested node name")
+    if not room.has_ports_for(pod):
+        return _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
+    return None
+
+
+def _taints(pod: Pod, node: Node, gates: Gates) -> Refusal | None:
+    if is_static(pod):
+        return None
+    numeric = gates.enabled("TaintTolerationComparisonOperators")
+    if first_untolerated(node.spec.taints, pod.spec.tolerations, NO_EXECUTE, numeric=numeric) is None:
+        return None
+    return _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
+
+
+def _pod_level(pod: Pod, gates: Gates) -> Refusal | None:
+    if gates.enabled("PodLevelResources") or not has_pod_level(pod.spec):
+        return None
+    return Refusal("PodLevelResourcesNotSupported", "PodLevelResources feature gate is disabled")
+
+
+def _features(pod: Pod, features: DeclaredFeatures) -> Refusal | None:
+    try:
+        missing = features.missing_for(PodInfo(pod.spec, pod.status))
+    except FeatureError as error:
+        return Refusal(FEATURE_UNSUPPORTED, f"Failed to infer pod's feature requirements: {error}")
+    return Refusal(FEATURE_UNSUPPORTED, _not_available(missing)) if missing else None
+
+
+def is_static(pod: Pod) -> bool:
+    """Whether the pod came from a file of the node rather than from the API."""
+    return pod.metadata.annotations.get(_SOURCE, _API) != _API
+
+
+def _predicate(name: str, why: str) -> Refusal:
+    return Refusal(name, f"Predicate {name} failed: {why}")
+
+
+def _not_available(missing: tuple[str, ...]) -> str:
+    return f"Pod requires node features that are not available: {', '.join(missing)}"
