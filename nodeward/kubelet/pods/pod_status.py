@@ -9,7 +9,10 @@ containers; parts of the status are shared with the pod's life, so nobody may ch
 
 from __future__ import annotations
 
-from nodeward.api.core_v1.container import ResourceRequirements
+from msgspec.structs import replace
+
+from nodeward.api.core_v1.container import Container, ResourceRequirements
+from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import ContainerStatus, HostIP, PodIP, PodStatus
 from nodeward.kubelet.pods.conditions import pod_conditions
 from nodeward.kubelet.pods.container_life import ContainerLife
@@ -85,10 +88,25 @@ def _by_name(status: ContainerStatus) -> str:
 def _sum_up(state: PodState) -> None:
     """What the pod as a whole was promised. With nothing asked for, nothing is summed up."""
     pod = state.pod
-    lives: tuple[ContainerLife, ...] = (*state.inits, *state.mains)
+    lives = (*state.inits, *state.mains)
     has_any = any(life.allocated.requests or life.allocated.limits for life in lives)
     if not has_any and pod.spec.resources is None and not pod.spec.overhead:
+        state.allocated = {}
         state.resources = ResourceRequirements()
         return
+    if any(life.allocated is not life.spec.resources for life in lives):
+        pod = _as_promised(state)
     state.allocated = pod_requests(pod)
     state.resources = ResourceRequirements(requests=state.allocated, limits=pod_limits(pod))
+
+
+def _as_promised(state: PodState) -> Pod:
+    """The pod with what was promised in place of what its newest version asks for."""
+    spec = state.pod.spec
+
+    def kept(lives: tuple[ContainerLife, ...], containers: list[Container]) -> list[Container]:
+        pairs = zip(lives, containers, strict=True)
+        return [replace(container, resources=life.allocated) for life, container in pairs]
+
+    inits, mains = kept(state.inits, spec.init_containers), kept(state.mains, spec.containers)
+    return Pod(metadata=state.pod.metadata, spec=replace(spec, init_containers=inits, containers=mains))
