@@ -48,6 +48,8 @@ class Profile:
         self.pre_binds: Final = at("preBind", "pre_bind")
         self.binds: Final = at("bind", "bind")
         self.post_binds: Final = at("postBind", "post_bind")
+        #: whether a plugin acts on a pod that has a node, beside the one that binds it
+        self.needs_cycle: Final = bool(self.reserves or self.permits or self.pre_binds or self.post_binds)
         #: the plugins that can reject a node: all of them do when there is none
         self.filters: Final = tuple(part.name for part in self.classes.plugins.filters)
         self._sorts = at("queueSort", "less")

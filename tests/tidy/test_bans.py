@@ -40,7 +40,11 @@ REAL_WORLD = "nodeward/machinery/clock.py"
 READS_ENVIRONMENT = "nodeward/cli/"
 
 #: Where anything at all may be caught, because one failure must not take the others with it.
-CATCHES_EVERYTHING = ("nodeward/machinery/serving/connection.py", "nodeward/controllers/runner.py")
+CATCHES_EVERYTHING = (
+    "nodeward/machinery/serving/connection.py",
+    "nodeward/controllers/runner.py",
+    "nodeward/scheduler/guarding.py",
+)
 
 
 def banned_names(where: Module) -> Iterator[str]:

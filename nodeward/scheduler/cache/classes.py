@@ -190,14 +190,12 @@ class PodClasses:
         key = pod.signature
         found = self._classes.get(key)
         if found is not None:
-            self._classes.move_to_end(key)
-            try:
-                if found.refresh():
-                    return found
-            except BaseException:
-                del self._classes[key]
-                raise
-            _count(self._classes.pop(key), self._dropped)
+            # Out while it is brought up to date: if a plugin fails, it is of no more use.
+            del self._classes[key]
+            if found.refresh():
+                self._classes[key] = found
+                return found
+            _count(found, self._dropped)
         found = PodClass(pod, self.plugins, self.plugins.volatile_for(pod), self._table)
         if found.rejected is None:
             found.refresh()

@@ -62,10 +62,11 @@ class SchedulingQueue:
         pre_enqueue: Mapping[str, Sequence[PreEnqueue]],
         sort: SortKey = priority_sort,
         settings: QueueSettings | None = None,
+        nominator: Nominator | None = None,
     ) -> None:
-        """`hints` and `pre_enqueue` are by profile (scheduler name)."""
+        """`hints` and `pre_enqueue` are by profile (scheduler name); `nominator`: if plugins know it already."""
         self.settings: Final = settings or QueueSettings()
-        self.nominator: Final = Nominator()
+        self.nominator: Final = nominator if nominator is not None else Nominator()
         #: pods that entered a queue, by (why, queue): scheduler_queue_incoming_pods_total
         self.incoming: Final[Counter[tuple[str, str]]] = Counter()
         #: pods rejected by a plugin and not tried since, by (plugin, profile): scheduler_unschedulable_pods

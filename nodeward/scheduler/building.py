@@ -1,0 +1,114 @@
+"""From settings to an engine: table, queue and profiles, put together.
+
+Plugins that act reach into the scheduler through a `Handle`, made by the caller from a `Reach`; without
+one (explanations, benchmarks of decisions) nothing is bound and no room is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nodeward.base.errors import ConfigError
+from nodeward.features.declared import FRAMEWORK, Version
+from nodeward.features.gates import Gates
+from nodeward.machinery.clock import Clock
+from nodeward.machinery.metrics import Metrics
+from nodeward.scheduler.cache.plugin_set import PluginSet
+from nodeward.scheduler.cache.table import NodeTable
+from nodeward.scheduler.cycle import Engine
+from nodeward.scheduler.framework.listers import FixedListers, Listers
+from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.metrics import SchedulerMetrics
+from nodeward.scheduler.plugins import REGISTRY, Setting, Shipped
+from nodeward.scheduler.plugins.setting import Handle
+from nodeward.scheduler.profile import Profile, make_profile
+from nodeward.scheduler.queue.backoff import SECOND_NS, BackoffRule
+from nodeward.scheduler.queue.nominator import Nominator
+from nodeward.scheduler.queue.scheduling_queue import QueueSettings, SchedulingQueue
+from nodeward.scheduler.settings import ProfileSettings, SchedulerSettings, default_profile
+from nodeward.scheduler.waiting_pods import WaitingPods
+
+NUMERIC_GATE: Final = "TaintTolerationComparisonOperators"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What of one profile's scheduler its plugins may reach."""
+
+    nominator: Nominator
+    waiting: WaitingPods
+    filters: Callable[[], PluginSet]
+    activate: Callable[[PodView], None]
+
+
+def build_engine(
+    settings: SchedulerSettings,
+    *,
+    gates: Gates,
+    version: Version,
+    clock: Clock,
+    metrics: Metrics | None = None,
+    listers: Listers | None = None,
+    handle_of: Callable[[Reach], Handle] | None = None,
+    registry: Sequence[Shipped] = REGISTRY,
+    offset: int = 0,
+) -> Engine:
+    """An engine with nothing in its table and its queue."""
+    if not settings.profiles:
+        raise ConfigError("a scheduler needs at least one profile")
+    table = NodeTable(FRAMEWORK.table, numeric=gates.enabled(NUMERIC_GATE))
+    nominator, waiting = Nominator(), WaitingPods(clock)
+    profiles: dict[str, Profile] = {}
+    engines: list[Engine] = []
+
+    def activate(pod: PodView) -> None:
+        engines[0].queue.activate([pod], clock.monotonic_ns())
+
+    def build(wanted: ProfileSettings) -> Profile:
+        def filters() -> PluginSet:
+            return profiles[wanted.name].classes.plugins
+
+        handle = handle_of(Reach(nominator, waiting, filters, activate)) if handle_of is not None else None
+
+        def setting_of(arguments: Mapping[str, Any]) -> Setting:
+            return Setting(
+                gates,
+                version,
+                arguments,
+                FRAMEWORK,
+                listers if listers is not None else FixedListers(),
+                handle,
+            )
+
+        return make_profile(wanted, setting_of, table, registry)
+
+    for wanted in settings.profiles:
+        if wanted.name in profiles:
+            raise ConfigError(f'there are two profiles with schedulerName "{wanted.name}"')
+        profiles[wanted.name] = build(wanted)
+    rule = BackoffRule(
+        settings.pod_initial_backoff_seconds * SECOND_NS,
+        settings.pod_max_backoff_seconds * SECOND_NS,
+        gates.enabled("SchedulerPopFromBackoffQ"),
+    )
+    queue = SchedulingQueue(
+        {name: profile.hints for name, profile in profiles.items()},
+        {name: profile.pre_enqueues for name, profile in profiles.items()},
+        next(iter(profiles.values())).sort,
+        QueueSettings(rule),
+        nominator,
+    )
+    counted = SchedulerMetrics(metrics if metrics is not None else Metrics())
+    engines.append(Engine(table, queue, profiles, clock, counted, waiting, offset=offset))
+    return engines[0]
+
+
+def alone(gates: Gates, version: Version, clock: Clock, *, leaving_out: Sequence[str] = ()) -> Engine:
+    """An engine of the default profile without an API: for benchmarks of decisions. No room is made for anybody."""
+    whole = default_profile(gates)
+    plugins = tuple(use for use in whole.plugins if use.name not in leaving_out)
+    off = {use.name: frozenset({"postFilter"}) for use in plugins}
+    settings = SchedulerSettings((ProfileSettings(whole.name, plugins, off),))
+    return build_engine(settings, gates=gates, version=version, clock=clock)

@@ -1,0 +1,288 @@
+"""A scheduler: an engine, fed by informers, whose decisions are told to the API.
+
+The shell around the scheduling cycle. `start` fills the informers; from then on pods that ask for one of its profiles
+are given nodes, until `stop`. With leader election it follows the cluster all the time and decides only while it leads;
+when it no longer does, `run` raises and the process is expected to end. Between it and the API server there is nothing
+but the API.
+
+What must stay true: the loop never decides for long without letting watch events and bindings through; a bug in a
+plugin costs one attempt, a broken invariant stops this scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final
+
+from nodeward.api.meta import KubeObject
+from nodeward.base.errors import ConfigError
+from nodeward.features.declared import Version
+from nodeward.features.gates import Gates
+from nodeward.machinery.client import Client
+from nodeward.machinery.clock import Chance, Clock
+from nodeward.machinery.informer import InformerFactory
+from nodeward.machinery.leader import LeaderElector, LeaderTimes
+from nodeward.machinery.metrics import Metrics
+from nodeward.machinery.recorder import NORMAL, WARNING, EventRecorder
+from nodeward.scheduler.attempt import Attempt
+from nodeward.scheduler.binder import Binder
+from nodeward.scheduler.building import Reach, build_engine
+from nodeward.scheduler.following import Follower
+from nodeward.scheduler.guarding import guarded_wait
+from nodeward.scheduler.informer_listers import InformerListers
+from nodeward.scheduler.plugins import REGISTRY, Shipped
+from nodeward.scheduler.plugins.setting import Handle
+from nodeward.scheduler.queue.queued_pod import Place
+from nodeward.scheduler.settings import SchedulerSettings, default_profile
+from nodeward.scheduler.status_writer import StatusWriter
+
+LOG: Final = logging.getLogger(__name__)
+
+#: Decisions between two looks at what else happens.
+BATCH: Final = 32
+#: What an event can say, in bytes.
+_LONGEST_NOTE: Final = 1024
+#: Offsets are drawn below this.
+_ANYWHERE: Final = 2**30
+
+
+class Scheduler:
+    """One scheduler. Everything happens on the event loop."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        chance: Chance,
+        *,
+        gates: Gates,
+        version: Version,
+        settings: SchedulerSettings | None = None,
+        metrics: Metrics | None = None,
+        registry: Sequence[Shipped] = REGISTRY,
+        identity: str = "",
+    ) -> None:
+        """`identity` tells copies of the same scheduler apart when they elect a leader."""
+        self.metrics: Final = metrics if metrics is not None else Metrics()
+        self.settings: Final = settings or SchedulerSettings((default_profile(gates),))
+        self._client, self._clock, self._chance = client, clock, chance
+        self.identity: Final = identity or chance.uuid()
+        self._informers = InformerFactory(client, chance.child("informers"))
+        self._recorder = EventRecorder(
+            client, chance.child("events"), component=self.settings.profiles[0].name
+        )
+        self._recorders = {
+            profile.name: self._recorder.on_behalf_of(profile.name) for profile in self.settings.profiles
+        }
+        listers = InformerListers(self._informers, _kinds(self.settings, registry))
+        self.engine: Final = build_engine(
+            self.settings,
+            gates=gates,
+            version=version,
+            clock=clock,
+            metrics=self.metrics,
+            listers=listers,
+            handle_of=self._handle,
+            registry=registry,
+            offset=chance.child("ties").randrange(_ANYWHERE),
+        )
+        for profile in self.engine.profiles.values():
+            if not profile.binds:
+                raise ConfigError(
+                    f'profile "{profile.name}" has no bind plugin; the usual one is DefaultBinder'
+                )
+        self._wake = asyncio.Event()
+        self._binder = Binder(self.engine, self._bound, self._failed, self._break, self._wake.set)
+        self._writer = StatusWriter(client, observes=gates.enabled("PodObservedGenerationTracking"))
+        self._follower = Follower(self.engine, self._informers, listers, self._wake.set)
+        profiles = self.engine.profiles.values()
+        self.engine.metrics.follow(
+            self.engine.queue, self.engine.table, profiles, lambda: self._binder.under_way
+        )
+        self._synced = asyncio.Event()
+        self._broken: BaseException | None = None
+        self._beside: dict[asyncio.Task[object], None] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    # -- life
+
+    async def start(self) -> None:
+        """Begin to follow the cluster; returns when everything there is is known."""
+        self._task = asyncio.create_task(self._main(), name="scheduler")
+        synced = asyncio.create_task(self._synced.wait())
+        try:
+            await asyncio.wait((self._task, synced), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            synced.cancel()
+        if self._task.done():
+            self._task.result()
+
+    async def run(self) -> None:
+        """Until cancelled or stopped; raises what ends it, such as lost leadership."""
+        if self._task is None:
+            await self.start()
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def stop(self) -> None:
+        """At once. What was decided and not told is decided again by whoever comes next."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        await self._recorder.aclose()
+
+    def is_synced(self) -> bool:
+        """Whether everything there is is known."""
+        return self._synced.is_set()
+
+    def is_alive(self) -> bool:
+        """Whether it follows the cluster, or is about to."""
+        return self._task is not None and not self._task.done()
+
+    async def _main(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._informers.run(), name="scheduler's informers")
+                await self._informers.wait_synced()
+                self._synced.set()
+                await self._lead(self._schedule)
+        except BaseExceptionGroup as several:
+            error = several.exceptions[0]
+            LOG.critical("the scheduler stops: %s", error, exc_info=error)
+            raise error from None
+        finally:
+            await self._binder.stop()
+            await self._writer.stop()
+            beside = [*self._beside]
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+
+    async def _lead(self, work: Callable[[], Awaitable[None]]) -> None:
+        chosen = self.settings
+        if not chosen.leader_elect:
+            await work()
+            return
+        elector = LeaderElector(
+            self._client,
+            self._chance.child("leader"),
+            name=chosen.resource_name,
+            namespace=chosen.resource_namespace,
+            identity=self.identity,
+            times=LeaderTimes(
+                chosen.lease_duration_seconds, chosen.renew_deadline_seconds, chosen.retry_period_seconds
+            ),
+            on_new_leader=lambda leader: LOG.info("the leader is %s", leader),
+        )
+        await elector.run(work)
+
+    # -- the loop
+
+    async def _schedule(self) -> None:
+        engine, binder, wake = self.engine, self._binder, self._wake
+        while True:
+            wake.clear()
+            self._flush()
+            decided = 0
+            while decided < BATCH and binder.has_room and (attempt := engine.next()) is not None:
+                decided += 1
+                if attempt.failure is None:
+                    binder.start(attempt)
+                else:
+                    self._failed(attempt)
+            if self._broken is not None:
+                raise self._broken
+            if decided:
+                await self._clock.yield_now()
+            else:
+                await self._rest()
+
+    def _flush(self) -> None:
+        now_ns = self._clock.monotonic_ns()
+        self.engine.queue.flush_backoff(now_ns)
+        self.engine.queue.flush_unschedulable(now_ns)
+
+    async def _rest(self) -> None:
+        """Until something happens, or a wait in the queue is over."""
+        now_ns = self._clock.monotonic_ns()
+        deadline_ns = self.engine.queue.next_deadline_ns(now_ns)
+        if deadline_ns is None:
+            await self._wake.wait()
+            return
+        # Whole milliseconds, rounded up: a timer that is early would be set again and again.
+        milliseconds = (deadline_ns - now_ns) // 10**6 + 1
+        timer = self._clock.call_later(milliseconds / 1000, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            timer.cancel()
+
+    # -- what became of attempts
+
+    def _bound(self, attempt: Attempt) -> None:
+        view = attempt.view
+        text = f"Successfully assigned {view.key} to {attempt.node}"
+        self._recorders[attempt.profile.name].event(view.pod, NORMAL, "Scheduled", text)
+
+    def _failed(self, attempt: Attempt) -> None:
+        failure = attempt.failure
+        if failure is None or failure.place is Place.GONE:
+            return
+        pod = attempt.queued.pod.pod
+        self._recorders[attempt.profile.name].event(
+            pod, WARNING, "FailedScheduling", _shortened(failure.message)
+        )
+        if failure.reason:
+            self._writer.write(pod, failure)
+        if failure.work is not None:
+            # If that fails, the pod is tried again as any other that waits.
+            self._spawn(guarded_wait("making room for", attempt.view.key, failure.work()))
+        self._wake.set()
+
+    def _break(self, error: BaseException) -> None:
+        self._broken = error
+        self._wake.set()
+
+    def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(work)
+        self._beside[task] = None
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[object]) -> None:
+        del self._beside[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._break(error)
+
+    def _handle(self, reach: Reach) -> Handle:
+        def activate(pod: Any) -> None:
+            reach.activate(pod)
+            self._wake.set()
+
+        return Handle(
+            client=self._client,
+            clock=self._clock,
+            recorder=self._recorder,
+            nominator=reach.nominator,
+            metrics=self.metrics,
+            filter_plain=lambda cycle, pod, node: reach.filters().filter_plain(cycle, pod, node),
+            filters=reach.filters,
+            activate=activate,
+            waiting=reach.waiting,
+        )
+
+
+def _kinds(settings: SchedulerSettings, registry: Sequence[Shipped]) -> list[type[KubeObject]]:
+    """What the plugins of all profiles look up, beside nodes and pods."""
+    used = {use.name for profile in settings.profiles for use in profile.plugins}
+    return list(dict.fromkeys(kind for each in registry if each.name in used for kind in each.kinds))
+
+
+def _shortened(message: str) -> str:
+    """As much of it as an event can say."""
+    data = message.encode()
+    if len(data) <= _LONGEST_NOTE:
+        return message
+    return data[: _LONGEST_NOTE - 4].decode(errors="ignore") + " ..."
