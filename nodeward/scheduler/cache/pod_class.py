@@ -154,6 +154,8 @@ class PodClass:
         if len(nodes) or self._table.has_ghosts:
             # Pods may come and go on nodes that are gone.
             rows = rows[alive[rows]]
+        # What is normalised depends on every node that fits, also on one that is gone.
+        is_stale = bool(len(nodes)) and bool(self.normalized_scores)
         if len(nodes):
             gone = nodes[~alive[nodes]]
             self.fits[gone] = False
@@ -169,7 +171,6 @@ class PodClass:
         if self._judge(self._moving_filters, self.moving_why, rows):
             fits &= self.moving_why[rows] < 0
         moving = self._moving[rows] = self._sum(self._moving_scores, rows)
-        is_stale = bool(len(nodes)) and bool(self.normalized_scores)
         if not self._is_flat and not is_stale:
             is_stale = bool((self.fits[rows] != fits).any())
         self.fits[rows] = fits

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from nodeward.scheduler.cache.classes import PodClasses
+from nodeward.scheduler.cache.classes import MOST_BYTES, PodClasses
 from nodeward.scheduler.framework.plugin import Cycle, Rejected
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status, unschedulable
@@ -91,12 +91,12 @@ TestRemembering = Remembering.TestCase
 TestRemembering.settings = settings(max_examples=40, stateful_step_count=25)
 
 
-def classes_of(*nodes: Any, more: Sequence[Any] = (), **limits: int) -> PodClasses:
+def classes_of(*nodes: Any, more: Sequence[Any] = (), most_bytes: int = MOST_BYTES) -> PodClasses:
     table = new_table()
     for each in nodes:
         table.upsert_node(each)
     weights = {**profile.WEIGHTS, **{each.name: 1 for each in more}}
-    return PodClasses(table, [*profile.plugins(), *more], weights, **limits)
+    return PodClasses(table, [*profile.plugins(), *more], weights, most_bytes=most_bytes)
 
 
 def test_equal_nodes_are_used_in_turn() -> None:
@@ -122,6 +122,23 @@ def test_reasons_are_counted_by_node_and_a_node_may_have_several() -> None:
         "node(s) were unschedulable": 1,
     }
     assert said.plugins == ("NodeResourcesFit", "NodeUnschedulable")
+
+
+def test_when_the_least_liked_node_leaves_the_others_are_normalised_anew() -> None:
+    """A node with two unwelcome taints makes one with one taint look half as bad, and only as long as it is there."""
+    table = new_table()
+    taints = [{"key": key, "effect": "PreferNoSchedule"} for key in ("a", "b")]
+    # As many nodes that the rows which change are brought up to date one by one.
+    for number in range(20):
+        table.upsert_node(node(f"n{number}"))
+    table.upsert_node(node("one", taints=taints[:1]))
+    table.upsert_node(node("two", taints=taints))
+    old = PodClasses(table, profile.plugins(), profile.WEIGHTS)
+    old.choose(pod("a"))
+    table.remove_node("two")
+    new = PodClasses(table, profile.plugins(), profile.WEIGHTS)
+    rows = table.rows()
+    assert old.pick(pod("b")).found.total[rows].tolist() == new.pick(pod("b")).found.total[rows].tolist()
 
 
 def test_classes_that_were_not_asked_for_long_are_dropped() -> None:

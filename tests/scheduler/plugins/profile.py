@@ -72,12 +72,13 @@ class Plain:
 
     def _scores(self, cycle: Cycle, pod: PodView, table: NodeTable, rows: list[int]) -> dict[str, int]:
         total = np.zeros(len(rows), np.int64)
+        views = [table.view(row) for row in rows]
         for plugin in self.profile:
             if not hasattr(plugin, "score") or not WEIGHTS[plugin.name]:
                 continue
             if hasattr(plugin, "pre_score") and plugin.pre_score(cycle, pod, table).is_skip:
                 continue
-            raw = np.array([plugin.score(cycle, pod, table.view(row)) for row in rows], np.int64)
+            raw = np.array([plugin.score(cycle, pod, view) for view in views], np.int64)
             if hasattr(plugin, "normalize"):
                 raw = plugin.normalize(cycle, raw)
             assert not len(raw) or (raw.min() >= 0 and raw.max() <= 100)
