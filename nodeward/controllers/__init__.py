@@ -6,7 +6,17 @@ controller has the rights of its bootstrap role and no others.
 
 from __future__ import annotations
 
-from nodeward.controllers import garbage_collector, namespace, replicaset, root_ca, service_account
+from nodeward.controllers import (
+    disruption,
+    garbage_collector,
+    namespace,
+    pod_garbage_collector,
+    replicaset,
+    resource_quota,
+    root_ca,
+    service_account,
+    ttl_after_finished,
+)
 from nodeward.controllers.controller import Entry
 from nodeward.controllers.deployment.controller import DeploymentController
 
@@ -14,7 +24,11 @@ CONTROLLERS: tuple[Entry, ...] = (
     Entry("service-account-controller", service_account.ServiceAccountController),
     Entry("root-ca-cert-publisher", root_ca.publisher),
     Entry("namespace-controller", namespace.NamespaceController),
-    Entry("generic-garbage-collector", garbage_collector.GarbageCollector),
+    Entry("generic-garbage-collector", garbage_collector.GarbageCollector, "garbage-collector-controller"),
+    Entry("pod-garbage-collector", pod_garbage_collector.PodGarbageCollector),
+    Entry("disruption-controller", disruption.DisruptionController, "controllermanager"),
+    Entry("resourcequota-controller", resource_quota.ResourceQuotaController),
+    Entry("ttl-after-finished-controller", ttl_after_finished.TtlAfterFinishedController),
     Entry("replicaset-controller", replicaset.replica_sets),
     Entry("replication-controller", replicaset.replication_controllers),
     Entry("deployment-controller", DeploymentController),

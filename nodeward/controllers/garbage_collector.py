@@ -1,5 +1,7 @@
-"""Garbage collection: what lost its last owner goes; owners deleted in the foreground go after their dependents; owners
-that orphan go after their dependents have forgotten them.
+"""Garbage collection: what has lost its last owner goes.
+
+Owners deleted in the foreground go after their dependents; owners that orphan go after their dependents have
+forgotten them.
 
 Keys are uids, of objects and of owners that are named but were never seen. `owner_graph` says when to look at which;
 here it is decided what a look means, and done through the API.

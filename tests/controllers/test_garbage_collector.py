@@ -255,7 +255,7 @@ def test_an_owner_in_another_namespace_is_no_owner_and_an_event_says_so() -> Non
         (event,) = (await each.client.list(Event, "default")).items
         assert (event.type, event.reason) == ("Warning", "OwnerRefInvalidNamespace")
         assert event.involved_object.uid == leaf.metadata.uid
-        assert event.source.component == NAME
+        assert event.source.component == "garbage-collector-controller"
         assert event.message == (
             f"ownerRef [v1/ConfigMap, namespace: default, name: top, uid: {top.metadata.uid}] "
             'does not exist in namespace "default"'

@@ -8,6 +8,7 @@ import pytest
 
 from nodeward.api.core_v1.cluster import ConfigMap, Event, Namespace, ServiceAccount
 from nodeward.api.core_v1.container import Container
+from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.references import ObjectReference
 from nodeward.api.meta import KubeObject, ObjectMeta
@@ -72,6 +73,7 @@ def test_pods_end_with_their_grace_before_anything_else_is_touched() -> None:
         async with cluster(clock) as each:
             await each.create_namespace(NAMESPACE)
             await each.client.create(ConfigMap(metadata=_meta("needed")))
+            await each.client.create(Node(metadata=ObjectMeta(name="n1")))
             await each.client.create(_pod("busy", node="n1", grace=100))
             await each.client.delete(Namespace, NAMESPACE)
             await each.pass_time(60)
@@ -93,6 +95,7 @@ def test_pods_that_outstay_their_grace_are_reported_and_tried_again_within_a_min
     async def main(clock: VirtualClock) -> None:
         async with cluster(clock) as each:
             await each.create_namespace(NAMESPACE)
+            await each.client.create(Node(metadata=ObjectMeta(name="lost")))
             await each.client.create(_pod("stuck", node="lost", grace=10))
             await each.client.delete(Namespace, NAMESPACE)
             await each.pass_time(600)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
+import msgspec
+
 from nodeward.api.codec import decoder
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import PodCondition
@@ -11,12 +13,11 @@ from nodeward.api.errors import (
     ApiError,
     bad_request,
     forbidden,
-    internal_error,
     not_found,
     timeout,
     too_many_requests,
 )
-from nodeward.api.meta import DeleteOptions, StatusCause, StatusDetails
+from nodeward.api.meta import DeleteOptions, Preconditions, Status, StatusCause, StatusDetails
 from nodeward.api.policy_v1 import Eviction, PodDisruptionBudget
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.admission.plugin import Write
@@ -27,10 +28,12 @@ from nodeward.apiserver.subresources.binding import set_condition
 from nodeward.apiserver.verbs.delete import check_delete_options, check_preconditions, delete_one
 from nodeward.apiserver.writing import UPDATE_ATTEMPTS
 from nodeward.machinery.serving.answer import Answer, success
+from nodeward.rules.disruption import SYNC_FAILED, allowed_condition, is_healthy, set_allowed_condition
 from nodeward.rules.selectors import from_label_selector
 
 _ENDED = ("Succeeded", "Failed")
 _TOO_MANY = "Cannot evict pod as it would violate the pod's disruption budget."
+_SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 MAX_DISRUPTED = 2000
 
 
@@ -46,20 +49,61 @@ async def evict(api: Api, call: Call, kind: Kind) -> Answer:
     if is_dry_run:
         options.dry_run = ["All"]
     await api.env.hub.fresh()
-    pod = _pod(api, kind, call)
     write = Write(
-        "CREATE", kind, call.namespace, call.name, "eviction", call.user, None, pod, is_dry_run, sent=eviction
+        "CREATE",
+        kind,
+        call.namespace,
+        call.name,
+        "eviction",
+        call.user,
+        None,
+        _pod(api, kind, call),
+        is_dry_run,
+        sent=eviction,
     )
     api.chain.admit(write)
     api.chain.validate(write)
-    if not _is_exempt(pod):
+    for _ in range(UPDATE_ATTEMPTS):
+        if await _try(api, call, kind, options, is_dry_run=is_dry_run):
+            return success(201)
+    raise timeout(f'couldn\'t evict pod "{call.name}": it changes faster than that', 10)
+
+
+async def _try(api: Api, call: Call, kind: Kind, options: DeleteOptions, *, is_dry_run: bool) -> bool:
+    """Ask and delete; False: the pod has become another meanwhile, and all must be asked again."""
+    pod, budget = _pod(api, kind, call), None
+    if _is_exempt(pod):
+        # One that has not begun is free to go, but not if it has begun by then.
+        only_this = pod.status.phase == "Pending" and pod.metadata.deletion_timestamp is None
+    else:
         budget = _budget_of(api, pod)
-        if budget is not None and not _ignores_unready(pod, budget):
+        only_this = budget is not None and _ignores_unready(pod, budget)
+        if budget is not None and not only_this:
             await _spend(api, call, budget, pod, is_dry_run=is_dry_run)
-    if not is_dry_run:
-        await _mark(api, kind, call, options)
-    await delete_one(api, call, kind, call.namespace, call.name, options)
-    return success(201)
+    own, only_this = _own_options(options, pod, only_this)
+    try:
+        if not is_dry_run:
+            await _mark(api, kind, call, own)
+        await delete_one(api, call, kind, call.namespace, call.name, own)
+    except ApiError as error:
+        is_another = own.preconditions is not None and own.preconditions.uid not in (None, pod.metadata.uid)
+        if error.reason != "Conflict" or not only_this or is_another:
+            raise
+        if budget is not None:
+            raise _still_processed(budget) from None
+        return False
+    return True
+
+
+def _own_options(options: DeleteOptions, pod: Pod, only_this: bool) -> tuple[DeleteOptions, bool]:
+    """The caller's options, with the pod's version if it matters and the caller has not said which; whether it was."""
+    wanted = options.preconditions
+    given = Preconditions() if wanted is None else msgspec.structs.replace(wanted)
+    only_this = only_this and given.resource_version is None
+    if only_this:
+        given.resource_version = pod.metadata.resource_version
+    has_any = wanted is not None or only_this
+    return msgspec.structs.replace(options, preconditions=given if has_any else None), only_this
 
 
 def _pod(api: Api, kind: Kind, call: Call) -> Pod:
@@ -81,21 +125,14 @@ def _budget_of(api: Api, pod: Pod) -> PodDisruptionBudget | None:
         if selector is not None and selector.matches(pod.metadata.labels):
             found.append(budget)
     if len(found) > 1:
-        raise internal_error(
-            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-        )
+        # Without a reason, as Kubernetes answers.
+        raise ApiError(Status(kind="Status", api_version="v1", status="Failure", message=_SEVERAL, code=500))
     return found[0] if found else None
-
-
-def _is_ready(pod: Pod) -> bool:
-    return any(
-        condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions
-    )
 
 
 def _ignores_unready(pod: Pod, budget: PodDisruptionBudget) -> bool:
     """A pod that is not ready may go when enough others are, or when the budget says it always may."""
-    if _is_ready(pod):
+    if is_healthy(pod):
         return False
     if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
         return True
@@ -105,8 +142,7 @@ def _ignores_unready(pod: Pod, budget: PodDisruptionBudget) -> bool:
 def _refusal(budget: PodDisruptionBudget) -> ApiError | None:
     status, name = budget.status, budget.metadata.name
     if status.observed_generation < budget.metadata.generation:
-        error = too_many_requests(_TOO_MANY, 10)
-        return _because(error, f"The disruption budget {name} is still being processed by the server.")
+        return _still_processed(budget)
     if status.disruptions_allowed < 0:
         error = forbidden("policy", "poddisruptionbudget", name, "pdb disruptions allowed is negative")
         why = "pdb disruptions allowed is negative"
@@ -114,14 +150,35 @@ def _refusal(budget: PodDisruptionBudget) -> ApiError | None:
         return _because(error, text)
     if len(status.disrupted_pods) > MAX_DISRUPTED:
         why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        return forbidden("policy", "poddisruptionbudget", name, why)
+        error = forbidden("policy", "poddisruptionbudget", name, why)
+        why = "too many pending evictions not confirmed by PDB controller"
+        return _because(error, f"The disruption budget {name} does not allow evicting pods currently: {why}")
     if status.disruptions_allowed == 0:
-        text = (
+        return _because(too_many_requests(_TOO_MANY), _why_none(budget))
+    return None
+
+
+def _still_processed(budget: PodDisruptionBudget) -> ApiError:
+    text = f"The disruption budget {budget.metadata.name} is still being processed by the server."
+    return _because(too_many_requests(_TOO_MANY, 10), text)
+
+
+def _why_none(budget: PodDisruptionBudget) -> str:
+    """Why the budget allows nothing now. While it could not be worked out its numbers mean nothing."""
+    status, name = budget.status, budget.metadata.name
+    start = f"The disruption budget {name} does not allow evicting pods currently"
+    condition = allowed_condition(status)
+    has_reason = condition is not None and condition.status == "False" and bool(condition.message)
+    if condition is not None and has_reason and condition.reason == SYNC_FAILED:
+        return f"{start} because it failed sync: {condition.message}"
+    if status.current_healthy <= status.desired_healthy:
+        return (
             f"The disruption budget {name} needs {status.desired_healthy} healthy pods "
             f"and has {status.current_healthy} currently"
         )
-        return _because(too_many_requests(_TOO_MANY), text)
-    return None
+    if condition is not None and has_reason:
+        return f"{start} ({condition.reason}): {condition.message}"
+    return start
 
 
 def _because(error: ApiError, text: str) -> ApiError:
@@ -145,6 +202,8 @@ async def _spend(api: Api, call: Call, budget: PodDisruptionBudget, pod: Pod, *,
         if is_dry_run:
             return
         current.status.disruptions_allowed -= 1
+        if current.status.disruptions_allowed == 0:
+            set_allowed_condition(current.status, api.env.now())
         current.status.disrupted_pods[pod.metadata.name] = api.env.now()
         if await api.writer.replace_marked(kind, current, item) is not None:
             return

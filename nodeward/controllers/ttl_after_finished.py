@@ -1,0 +1,101 @@
+"""Jobs that have finished are deleted after the time they ask for (`ttlSecondsAfterFinished`), with their pods.
+
+Keys are jobs. What counts is the time at which the job's condition says that it finished; a job that finished in the
+future (clocks differ) waits until then and its time to live after that.
+
+What must stay true: a job is deleted only if the API's own copy, read just before, has expired too: its owner may have
+given it more time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from nodeward.api.batch_v1 import Job
+from nodeward.api.errors import ApiError
+from nodeward.base.errors import WorldError
+from nodeward.base.timestamp import parse_rfc3339
+from nodeward.controllers.controller import Tools, Work
+from nodeward.machinery.metrics import exponential
+from nodeward.machinery.workqueue import WorkQueue
+
+LOG: Final = logging.getLogger(__name__)
+
+WORKERS: Final = 5
+_NS: Final = 10**9
+
+
+class NoFinishTime(WorldError):
+    """A job says that it has finished, but not when."""
+
+
+class TtlAfterFinishedController:
+    def __init__(self, tools: Tools) -> None:
+        self._client = tools.client
+        self._clock = tools.clock
+        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="ttl_jobs_to_delete")
+        self._jobs = tools.informers.informer(Job)
+        self._jobs.add_handler(on_add=self._seen, on_update=lambda _, new: self._seen(new))
+        self._delay = tools.metrics.histogram(
+            "ttl_after_finished_controller_job_deletion_duration_seconds",
+            "The time it took to delete the job since it became eligible for deletion",
+            bounds=exponential(0.1, 2, 14),
+        )
+
+    def work(self) -> Sequence[Work[Any]]:
+        return (Work(self._queue, self._handle, workers=WORKERS),)
+
+    def _seen(self, job: Job) -> None:
+        if _is_to_go(job):
+            self._queue.add(f"{job.metadata.namespace}/{job.metadata.name}")
+
+    async def _handle(self, key: str) -> float | None:
+        known = self._jobs.by_key(key)
+        if known is None or not _is_to_go(known):
+            return None
+        left = self._seconds_left(known)
+        if left > 0:
+            return left
+        namespace, _, name = key.partition("/")
+        try:
+            job = await self._client.get(Job, name, namespace)
+            if not _is_to_go(job):
+                return None
+            left = self._seconds_left(job)
+            if left > 0:
+                return left
+            await self._client.delete(Job, name, namespace, propagation="Foreground", uid=job.metadata.uid)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return None
+        self._delay.observe(-left)
+        return None
+
+    def _seconds_left(self, job: Job) -> float:
+        finished_ns, now_ns = _finished_ns(job), self._clock.now_ns()
+        if finished_ns > now_ns:
+            name = f"{job.metadata.namespace}/{job.metadata.name}"
+            LOG.warning("job %s finished in the future, clocks differ: it is deleted later", name)
+        return (finished_ns - now_ns) / _NS + (job.spec.ttl_seconds_after_finished or 0)
+
+
+def _is_to_go(job: Job) -> bool:
+    """Finished, and it wants to be deleted some time after that."""
+    return (
+        job.metadata.deletion_timestamp is None
+        and job.spec.ttl_seconds_after_finished is not None
+        and any(
+            each.type in ("Complete", "Failed") and each.status == "True" for each in job.status.conditions
+        )
+    )
+
+
+def _finished_ns(job: Job) -> int:
+    for each in job.status.conditions:
+        if each.type in ("Complete", "Failed") and each.status == "True" and each.last_transition_time:
+            return parse_rfc3339(each.last_transition_time)
+    name = f"{job.metadata.namespace}/{job.metadata.name}"
+    raise NoFinishTime(f"unable to find the time when the Job {name} finished")
