@@ -243,6 +243,12 @@ class NodeTable:
         """What a pod would be counted with."""
         return self._accountant.amounts(view.pod)
 
+    def pods_by_row(self) -> Iterator[tuple[int, PodView]]:
+        """All pods, those on nodes that are gone included."""
+        for row, placed in enumerate(self._pods):
+            for each in placed.values():
+                yield row, each.view
+
     def ports_on(self, row: int) -> Ports:
         """The host ports in use; not to be changed."""
         return self._ports[row]
