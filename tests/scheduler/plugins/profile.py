@@ -52,6 +52,9 @@ class Plain:
             allowed = plugin.only_nodes(cycle, pod) if hasattr(plugin, "only_nodes") else None
             if allowed is not None:
                 only[plugin.name] = set(allowed)
+        if only and not set.intersection(*only.values()):
+            text = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(only))}] simultaneously"
+            return dict.fromkeys(names, Status(Code.UNRESOLVABLE, (text,), min(only))), {}
         rejected: dict[str, Status] = {}
         rows: list[int] = []
         for row in table.rows().tolist():
