@@ -1,0 +1,278 @@
+"""Kubelets in one process: one real node, or thousands of simulated ones, that share informers, queues and timers.
+
+`start` connects the runtime and fills the informers; `add_node` starts a kubelet, `stop_node` ends one (its pods go on
+running, its object stays), `restart_node` is both, with other versions, gates or settings: an upgrade. `cut_off` and
+`reconnect` take a node's network away and give it back.
+
+What must stay true: nothing is written for a node that was stopped or cut off; a failure costs one key of one queue a
+delay, never a worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.errors import ApiError
+from nodeward.base.errors import WorldError
+from nodeward.base.invariant import InvariantBroken
+from nodeward.kubelet.agent import Agent, Held
+from nodeward.kubelet.hands import Hands
+from nodeward.kubelet.metrics import KubeletMetrics
+from nodeward.kubelet.node.features import DeclaredFeatures, discover
+from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
+from nodeward.kubelet.node_care import NodeCare
+from nodeward.kubelet.pod_care import PodCare
+from nodeward.kubelet.pods.rules import LifecycleRules
+from nodeward.kubelet.runtime.interface import Runtime
+from nodeward.kubelet.telling import Teller
+from nodeward.kubelet.wheel import Wheel
+from nodeward.machinery.client import Client
+from nodeward.machinery.clock import Chance, Clock
+from nodeward.machinery.informer import Informer
+from nodeward.machinery.metrics import Metrics
+from nodeward.machinery.recorder import EventRecorder
+from nodeward.machinery.workqueue import WorkQueue
+
+LOG: Final = logging.getLogger(__name__)
+
+#: Writes under way at a time, by what they are.
+_POD_WORKERS: Final = 64
+_NODE_WORKERS: Final = 32
+_LEASE_WORKERS: Final = 16
+#: From this many nodes on, only what goes wrong is told as an event.
+_QUIET_FROM: Final = 50
+_BY_NODE: Final = "node"
+
+
+class Host:
+    """`only_node`: the one node this process may ask about, as a kubelet with a node's own rights; "": any."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        chance: Chance,
+        runtime: Runtime,
+        *,
+        only_node: str = "",
+        expected_nodes: int = 1,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._clock = clock
+        self._chance = chance
+        self.runtime: Final = runtime
+        self.metrics: Final = KubeletMetrics(metrics or Metrics())
+        self._wheel = Wheel(clock)
+        self._recorder = EventRecorder(client, chance.child("events"), component="kubelet")
+        teller = Teller(self._recorder, with_normal=expected_nodes < _QUIET_FROM)
+        self.pods: Final = PodCare(client, clock, runtime, self._wheel, teller, self.metrics)
+        self.nodes: Final = NodeCare(
+            client, clock, chance.child("nodes"), self._wheel, teller, self.metrics, self._registered
+        )
+        pods_of = f"spec.nodeName={only_node}" if only_node else "spec.nodeName!="
+        self._pod_informer = Informer(client, Pod, chance.child("pods"), field_selector=pods_of)
+        self._node_informer = Informer(
+            client,
+            Node,
+            chance.child("node watch"),
+            field_selector=f"metadata.name={only_node}" if only_node else "",
+        )
+        self._pod_informer.add_index(_BY_NODE, lambda pod: (pod.spec.node_name,))
+        self._pod_informer.add_handler(
+            on_add=self._pod_seen, on_update=lambda _, new: self._pod_seen(new), on_delete=self._pod_gone
+        )
+        self._node_informer.add_handler(
+            on_add=self.nodes.saw,
+            on_update=lambda _, new: self.nodes.saw(new),
+            on_delete=lambda node: self.nodes.lost(node.metadata.name),
+        )
+        self._features: dict[int, tuple[NodeModel, DeclaredFeatures]] = {}
+        self._rules: dict[tuple[int, tuple[str, ...]], LifecycleRules] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._is_ready = asyncio.Event()
+
+    # -- life
+
+    async def start(self) -> None:
+        """Connect the runtime, hear of all pods and nodes; then nodes can be added."""
+        await self.runtime.start(self.pods.told)
+        for found in await self.runtime.recover():
+            self.pods.found[found.uid] = found
+        self._task = asyncio.create_task(self._run(), name="kubelet host")
+        await self._is_ready.wait()
+        if self._task.done():
+            self._task.result()
+
+    async def stop(self) -> None:
+        """At once; containers go on running."""
+        self._wheel.stop()
+        await self.nodes.stop()
+        await self.pods.stop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        await self._recorder.aclose()
+        await self.runtime.stop()
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether the host works."""
+        return self._task is not None and not self._task.done()
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pod_informer.run())
+                group.create_task(self._node_informer.run())
+                await self._pod_informer.wait_synced()
+                await self._node_informer.wait_synced()
+                crews: tuple[tuple[int, WorkQueue[str], Callable[[str], Awaitable[float | None]]], ...] = (
+                    (_POD_WORKERS, self.pods.queue, self._tell_pod),
+                    (_NODE_WORKERS, self.nodes.queue, self.nodes.sync),
+                    (_LEASE_WORKERS, self.nodes.lease_queue, self._renew),
+                )
+                for count, queue, handle in crews:
+                    for _ in range(count):
+                        group.create_task(_work(queue, handle))
+                self._is_ready.set()
+        finally:
+            self._is_ready.set()
+
+    async def _tell_pod(self, uid: str) -> None:
+        await self.pods.tell_api(uid)
+
+    async def _renew(self, name: str) -> None:
+        await self.nodes.renew(name)
+
+    # -- nodes
+
+    def add_node(self, specification: NodeSpecification, hands: Hands | None = None) -> Agent:
+        """Start a kubelet."""
+        model = specification.model
+        agent = Agent(
+            specification,
+            self._features_of(model),
+            self._rules_of(specification),
+            self._clock.monotonic_ns(),
+            hands,
+        )
+        self.nodes.add(agent)
+        return agent
+
+    def add_nodes(self, specifications: Iterable[NodeSpecification]) -> None:
+        for each in specifications:
+            self.add_node(each)
+
+    def stop_node(self, name: str) -> None:
+        """The kubelet ends: its pods run on, nobody looks after them, its lease runs out."""
+        agent = self.nodes.remove(name)
+        if agent is not None:
+            self.pods.forget_agent(agent)
+
+    async def restart_node(self, specification: NodeSpecification, hands: Hands | None = None) -> Agent:
+        """Another kubelet for the same node: what runs is found again, everything else is worked out anew."""
+        self.stop_node(specification.name)
+        mine = {pod.metadata.uid for pod in self._pod_informer.by_index(_BY_NODE, specification.name)}
+        for found in await self.runtime.recover():
+            if found.uid in mine:
+                self.pods.found[found.uid] = found
+        return self.add_node(specification, hands)
+
+    def cut_off(self, name: str) -> None:
+        """The node's network is gone: it goes on by itself, unheard and unhearing."""
+        agent = self.nodes.agents.get(name)
+        if agent is not None:
+            agent.is_cut_off = True
+
+    def reconnect(self, name: str) -> None:
+        """What happened meanwhile is told, and heard of."""
+        agent = self.nodes.agents.get(name)
+        if agent is None or not agent.is_cut_off:
+            return
+        agent.is_cut_off = False
+        node = self._node_informer.get(name)
+        if node is not None:
+            agent.node = node
+        self.nodes.queue.add(name)
+        self.nodes.lease_queue.add(name)
+        present = set()
+        for pod in self._pod_informer.by_index(_BY_NODE, name):
+            present.add(pod.metadata.uid)
+            self._pod_seen(pod)
+        for uid in [uid for uid in agent.held if uid not in present]:
+            self.pods.lose(uid)
+        for uid in list(agent.held):
+            self.pods.queue.add(uid)
+
+    def agent(self, name: str) -> Agent | None:
+        return self.nodes.agents.get(name)
+
+    def find_pod(self, namespace: str, name: str) -> Held | None:
+        """A pod some node here takes care of."""
+        pod = self._pod_informer.get(name, namespace)
+        return self.pods.get(pod.metadata.uid) if pod is not None else None
+
+    def _features_of(self, model: NodeModel) -> DeclaredFeatures:
+        """Found once for a model; a model that is gone leaves its number to another, so it is looked at too."""
+        known = self._features.get(id(model))
+        if known is None or known[0] is not model:
+            known = self._features[id(model)] = (model, discover(model))
+        return known[1]
+
+    def _rules_of(self, specification: NodeSpecification) -> LifecycleRules:
+        model = specification.model
+        self._features_of(model)
+        key = (id(model), specification.addresses)
+        found = self._rules.get(key)
+        if found is None:
+            settings = model.settings
+            found = LifecycleRules(
+                settings.gates,
+                specification.addresses,
+                model.runtime_version.partition("://")[0],
+                settings.max_restart_ns / 1e9,
+            )
+            self._rules[key] = found
+        return found
+
+    # -- the API tells
+
+    def _registered(self, agent: Agent) -> None:
+        """The node is known: take care of its pods, the oldest first, as they were admitted before."""
+        pods = self._pod_informer.by_index(_BY_NODE, agent.name)
+        for pod in sorted(pods, key=lambda pod: pod.metadata.creation_timestamp or ""):
+            self.pods.see(agent, pod)
+
+    def _pod_seen(self, pod: Pod) -> None:
+        agent = self.nodes.agents.get(pod.spec.node_name)
+        if agent is not None and agent.is_registered and not agent.is_cut_off:
+            self.pods.see(agent, pod)
+
+    def _pod_gone(self, pod: Pod) -> None:
+        agent = self.nodes.agents.get(pod.spec.node_name)
+        if agent is None or not agent.is_cut_off:
+            self.pods.lose(pod.metadata.uid)
+
+
+async def _work(queue: WorkQueue[str], handle: Callable[[str], Awaitable[float | None]]) -> None:
+    """One worker, until the queue is shut down."""
+    while (key := await queue.get()) is not None:
+        try:
+            again = await handle(key)
+        except InvariantBroken:
+            raise
+        except (ApiError, WorldError) as error:
+            LOG.info("%s: %s: %s", queue.name, key, error)
+            queue.add_rate_limited(key)
+        else:
+            queue.forget(key)
+            if again is not None:
+                queue.add_after(key, again)
+        finally:
+            queue.done(key)

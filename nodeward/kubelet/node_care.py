@@ -1,0 +1,269 @@
+"""Taking care of nodes: registration, status, readiness gates, and the lease that says a node is alive.
+
+The decisions are the cores' (`node.core`, `node.lease`); here their requests are sent and their deadlines kept. Work
+on one node is never done twice at once (the queues see to that), and a node nobody can reach waits with a backoff.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from nodeward.api.coordination_v1 import Lease
+from nodeward.api.core_v1.node import Node
+from nodeward.api.errors import ApiError
+from nodeward.base.errors import WorldError
+from nodeward.kubelet.agent import Agent
+from nodeward.kubelet.config.settings import GateProbe
+from nodeward.kubelet.metrics import KubeletMetrics
+from nodeward.kubelet.node.gate_probes import ProbeOutcome
+from nodeward.kubelet.node.lease import NAMESPACE, Create, Outcome
+from nodeward.kubelet.node.registration import reconcile, retry_after_seconds
+from nodeward.kubelet.telling import Teller
+from nodeward.kubelet.wheel import Wheel
+from nodeward.machinery.client import Client, PatchType
+from nodeward.machinery.clock import Chance, Clock
+from nodeward.machinery.workqueue import WorkQueue
+
+LOG: Final = logging.getLogger(__name__)
+
+
+class NodeCare:
+    """The nodes of one host. `registered` is called for each once the API knows it."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        chance: Chance,
+        wheel: Wheel,
+        teller: Teller,
+        metrics: KubeletMetrics,
+        registered: Callable[[Agent], None],
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._chance = chance
+        self._wheel = wheel
+        self._teller = teller
+        self._metrics = metrics
+        self._registered = registered
+        self._node_kind = client.kind_of(Node)
+        self._lease_kind = client.kind_of(Lease)
+        self.agents: Final[dict[str, Agent]] = {}
+        #: names of nodes to look at, and of those whose lease is due
+        self.queue: Final[WorkQueue[str]] = WorkQueue(clock, name="node_status")
+        self.lease_queue: Final[WorkQueue[str]] = WorkQueue(clock, name="node_lease")
+        self._probes: set[asyncio.Task[None]] = set()
+
+    def add(self, agent: Agent) -> None:
+        """Look after a node from now on; one of the same name is not looked after any more."""
+        self.agents[agent.name] = agent
+        self.queue.add(agent.name)
+
+    def remove(self, name: str) -> Agent | None:
+        """No more is written for the node; its object stays, as when a kubelet stops."""
+        return self.agents.pop(name, None)
+
+    def saw(self, node: Node) -> None:
+        """The API has a newer version."""
+        agent = self.agents.get(node.metadata.name)
+        if agent is None or agent.is_cut_off or not agent.is_registered:
+            return
+        known = agent.node
+        if known is not None and known.metadata.resource_version == node.metadata.resource_version:
+            return
+        agent.node = node
+        agent.lease.node_is(node.metadata.uid)
+        self.queue.add(agent.name)
+
+    def lost(self, name: str) -> None:
+        """Somebody deleted the object: the kubelet registers again only when it starts anew, as upstream's."""
+        agent = self.agents.get(name)
+        if agent is not None and agent.is_registered:
+            LOG.warning(
+                "node %s was deleted from the API; its kubelet must be restarted to register it", name
+            )
+            agent.lease.node_is("")
+
+    # -- status
+
+    async def sync(self, name: str) -> float | None:
+        """One look at a node; gives the seconds after which a failure is tried again."""
+        agent = self.agents.get(name)
+        if agent is None or agent.is_cut_off:
+            return None
+        if not agent.is_registered:
+            if not agent.specification.settings.register_node:
+                return await self._find(agent)
+            return await self._register(agent)
+        node = agent.node
+        if node is None:
+            return None
+        now_ns, mono_ns = self._clock.now_ns(), self._clock.monotonic_ns()
+        outcomes, agent.outcomes = agent.outcomes, {}
+        step = agent.core.step(node, agent.facts, now_ns, mono_ns, outcomes)
+        for gate in step.expired_gates:
+            self._metrics.gate_timeouts.inc(gate)
+        if step.patch is not None:
+            try:
+                agent.node = await self._client.patch(
+                    Node, name, step.patch, kind=self._node_kind, subresource="status"
+                )
+            except ApiError as error:
+                if error.reason == "NotFound":
+                    return None
+                raise
+            agent.core.reported(mono_ns, self._chance)
+        for event in step.events:
+            self._teller.about_node(agent, event)
+        self._check_at(agent, step.next_check_ns)
+        self._probe_gates(agent)
+        return None
+
+    def _check_at(self, agent: Agent, when_ns: int) -> None:
+        if agent.check_ns == when_ns:
+            return
+        agent.check_ns = when_ns
+
+        def due() -> None:
+            if agent.check_ns == when_ns and self.agents.get(agent.name) is agent:
+                self.queue.add(agent.name)
+
+        self._wheel.at(when_ns, due)
+
+    async def _register(self, agent: Agent) -> float | None:
+        now_ns, mono_ns = self._clock.now_ns(), self._clock.monotonic_ns()
+        node, events = agent.core.first_node(agent.facts, now_ns)
+        try:
+            made = await self._client.create(node)
+        except ApiError as error:
+            if error.reason == "AlreadyExists":
+                return await self._register_again(agent)
+            return self._failed(agent, error)
+        except WorldError as error:
+            return self._failed(agent, error)
+        agent.core.reported(mono_ns, self._chance)
+        self._is_known(agent, made)
+        for event in events:
+            self._teller.about_node(agent, event)
+        return None
+
+    async def _register_again(self, agent: Agent) -> float | None:
+        """The name is there: from before a restart, or somebody made it by hand."""
+        try:
+            node = await self._client.get(Node, agent.name)
+            changes = reconcile(node, agent.specification)
+            if changes.spec_patch is not None:
+                node = await self._client.patch(Node, agent.name, changes.spec_patch)
+            if changes.status_patch is not None:
+                node = await self._client.patch(Node, agent.name, changes.status_patch, subresource="status")
+        except (ApiError, WorldError) as error:
+            return self._failed(agent, error)
+        self._is_known(agent, node)
+        return None
+
+    async def _find(self, agent: Agent) -> float | None:
+        """Somebody else makes the object: wait until it is there."""
+        try:
+            node = await self._client.get(Node, agent.name)
+        except (ApiError, WorldError) as error:
+            return self._failed(agent, error)
+        self._is_known(agent, node)
+        return None
+
+    def _failed(self, agent: Agent, error: Exception) -> float:
+        agent.failures += 1
+        if agent.failures == 1:
+            LOG.warning("node %s cannot be registered yet: %s", agent.name, error)
+        return retry_after_seconds(agent.failures)
+
+    def _is_known(self, agent: Agent, node: Node) -> None:
+        agent.node = node
+        agent.is_registered = True
+        agent.failures = 0
+        agent.lease.node_is(node.metadata.uid)
+        self._metrics.node_name.set(1, agent.name)
+        self.lease_queue.add(agent.name)
+        self.queue.add(agent.name)
+        self._registered(agent)
+
+    # -- readiness gates the kubelet looks at itself (KEP-5233)
+
+    def _probe_gates(self, agent: Agent) -> None:
+        readiness, node = agent.core.readiness, agent.node
+        if readiness is None or node is None:
+            return
+        now_ns = self._clock.monotonic_ns()
+        for gate, probe in readiness.probes_due(node, now_ns):
+            if agent.hands is None:
+                # There is no machine to ask: the agents of simulated nodes find what they look for.
+                self._note(agent, gate, ProbeOutcome(True, "simulated"))
+            else:
+                task = asyncio.create_task(self._ask_gate(agent, gate, probe))
+                self._probes.add(task)
+                task.add_done_callback(self._probes.discard)
+        due_ns = readiness.next_probe_ns()
+        if due_ns is not None and due_ns < agent.check_ns:
+            self._check_at(agent, max(due_ns, now_ns))
+
+    async def _ask_gate(self, agent: Agent, gate: str, probe: GateProbe) -> None:
+        if agent.hands is not None:
+            self._note(agent, gate, await agent.hands.gate_probe(probe))
+
+    def _note(self, agent: Agent, gate: str, outcome: ProbeOutcome) -> None:
+        self._metrics.gate_probes.inc(gate, "success" if outcome.is_success else "failure")
+        agent.outcomes[gate] = outcome
+        self.queue.add(agent.name)
+
+    # -- lease
+
+    async def renew(self, name: str) -> None:
+        """Send what the lease asks for, and set its next deadline."""
+        agent = self.agents.get(name)
+        if agent is None or agent.is_cut_off:
+            return
+        request = agent.lease.request(self._clock.now_ns())
+        if request is None:
+            return
+        try:
+            if isinstance(request, Create):
+                await self._client.create(request.lease, kind=self._lease_kind)
+            else:
+                await self._client.patch(
+                    bytes,
+                    name,
+                    request.patch,
+                    namespace=NAMESPACE,
+                    kind=self._lease_kind,
+                    patch_type=PatchType.MERGE,
+                )
+            outcome = Outcome.DONE
+        except ApiError as error:
+            reasons = {"AlreadyExists": Outcome.EXISTS, "NotFound": Outcome.GONE}
+            outcome = reasons.get(error.reason, Outcome.FAILED)
+        except WorldError:
+            outcome = Outcome.FAILED
+        agent.lease.ended(outcome, self._clock.monotonic_ns(), self._chance)
+        self.renew_at(agent)
+
+    def renew_at(self, agent: Agent) -> None:
+        """Wake up when the lease is due."""
+        when_ns = agent.lease_ns = agent.lease.next_ns
+
+        def due() -> None:
+            if agent.lease_ns == when_ns and self.agents.get(agent.name) is agent:
+                self.lease_queue.add(agent.name)
+
+        self._wheel.at(when_ns, due)
+
+    async def stop(self) -> None:
+        """Abandon what is under way."""
+        self.queue.shut_down()
+        self.lease_queue.shut_down()
+        probes = list(self._probes)
+        for task in probes:
+            task.cancel()
+        await asyncio.gather(*probes, return_exceptions=True)

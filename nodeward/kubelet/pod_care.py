@@ -1,0 +1,398 @@
+"""Taking care of pods: admission, the commands their lives ask for, probes, and the status told to the API.
+
+Every pod has a pure life (`pods.lifecycle`); here its commands are carried out, by the runtime and, on real nodes, by
+the node's hands. Nothing here waits: what takes time is a task that comes back with what happened.
+
+What must stay true: events of a simulated runtime, which come while a command is carried out, are handled after it,
+in order; a pod is forgotten only when both the node and the API have nothing of it left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+import msgspec
+
+from nodeward.api.core_v1.container import Container
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.errors import ApiError
+from nodeward.base.errors import WorldError
+from nodeward.kubelet.agent import Agent, Held
+from nodeward.kubelet.hands import Hands, NotConfigured
+from nodeward.kubelet.metrics import KubeletMetrics
+from nodeward.kubelet.node.admission import admit, warn_of_update
+from nodeward.kubelet.pods.commands import (
+    Command,
+    DeleteFromApi,
+    RemoveContainer,
+    RemovePod,
+    RunHook,
+    StartContainer,
+    StartSandbox,
+    StopContainer,
+    Tell,
+)
+from nodeward.kubelet.pods.lifecycle import PodLifecycle
+from nodeward.kubelet.pods.probing import ProbeWorker, unhealthy
+from nodeward.kubelet.runtime.interface import (
+    ContainerRequest,
+    FoundPod,
+    PodGone,
+    Runtime,
+    RuntimeEvent,
+)
+from nodeward.kubelet.status_patch import status_patch
+from nodeward.kubelet.telling import Teller
+from nodeward.kubelet.wheel import Wheel
+from nodeward.machinery.client import Client
+from nodeward.machinery.clock import Clock
+from nodeward.machinery.workqueue import WorkQueue
+
+LOG: Final = logging.getLogger(__name__)
+
+_TERMINAL: Final = ("Succeeded", "Failed")
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Versioned(msgspec.Struct):
+    """Of an answer, only what version it is."""
+
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+_VERSION: Final = msgspec.json.Decoder(_Versioned)
+
+
+class PodCare:
+    """The pods of all agents of one host."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        runtime: Runtime,
+        wheel: Wheel,
+        teller: Teller,
+        metrics: KubeletMetrics,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._runtime = runtime
+        self._wheel = wheel
+        self._teller = teller
+        self._metrics = metrics
+        self._kind = client.kind_of(Pod)
+        #: uids of pods whose status may have to be told
+        self.queue: Final[WorkQueue[str]] = WorkQueue(clock, name="pod_status")
+        self._held: dict[str, Held] = {}
+        #: what ran before this host started, until its pod is seen
+        self.found: Final[dict[str, FoundPod]] = {}
+        self._events: deque[RuntimeEvent] = deque()
+        self._is_busy = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # -- questions
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def get(self, uid: str) -> Held | None:
+        return self._held.get(uid)
+
+    # -- from the API
+
+    def see(self, agent: Agent, pod: Pod) -> None:
+        """A pod of a registered node, new or in a newer version."""
+        held = self._held.get(pod.metadata.uid)
+        if held is None or held.agent is not agent:
+            self._take(agent, pod)
+            return
+        if held.sent is not None and int(pod.metadata.resource_version or "0") >= held.sent_version:
+            held.sent = None
+        before = held.life.pod
+        if before.metadata.generation != pod.metadata.generation:
+            text = warn_of_update(before, pod, agent.features)
+            if text:
+                self._teller.about_pod(agent, pod, Tell("Warning", "FailedNodeDeclaredFeaturesCheck", text))
+        self._act(held, lambda now: held.life.update(pod, now))
+
+    def lose(self, uid: str) -> None:
+        """The API knows the pod no more."""
+        held = self._held.get(uid)
+        if held is not None:
+            self._act(held, held.life.gone)
+
+    def _take(self, agent: Agent, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        found = self.found.pop(uid, None)
+        if found is None and pod.status.phase:
+            found = self._runtime.adopt(pod)
+        is_over = pod.status.phase in _TERMINAL
+        life = PodLifecycle(pod, self._clock.now_ns(), agent.rules, found)
+        held = self._held[uid] = agent.held[uid] = Held(agent, life)
+        if not is_over and pod.metadata.deletion_timestamp is None and agent.node is not None:
+            refusal = admit(pod, agent.node, agent.room, agent.specification.settings.gates, agent.features)
+            if refusal is not None:
+                self._metrics.rejected(refusal.reason)
+                self._act(held, lambda now: life.reject(refusal.reason, refusal.message, now))
+                return
+            agent.room.add(pod)
+            if found is None:
+                self._metrics.started_pods.inc()
+        self._act(held, life.start)
+
+    def forget_agent(self, agent: Agent) -> None:
+        """The kubelet is gone, its containers are not: they are found again by the next one."""
+        for uid, held in agent.held.items():
+            if self._held.get(uid) is held:
+                del self._held[uid]
+        agent.held.clear()
+
+    # -- from the runtime
+
+    def told(self, event: RuntimeEvent) -> None:
+        self._events.append(event)
+        if not self._is_busy:
+            self._drain()
+
+    def _drain(self) -> None:
+        while self._events:
+            event = self._events.popleft()
+            held = self._held.get(event.uid)
+            if held is None:
+                if isinstance(event, PodGone):
+                    self.found.pop(event.uid, None)
+                continue
+            self._act(held, functools.partial(held.life.happened, event))
+            if isinstance(event, PodGone) and held.agent.hands is not None:
+                self._spawn(self._release(held, held.agent.hands))
+
+    # -- commands
+
+    def _act(self, held: Held, happen: Callable[[int], list[Command]]) -> None:
+        """Something happens to a pod: do what its life asks for, and settle."""
+        was_busy, self._is_busy = self._is_busy, True
+        now_ns = self._clock.now_ns()
+        try:
+            for command in happen(now_ns):
+                self._do(held, command)
+            self._settle(held, now_ns)
+        finally:
+            self._is_busy = was_busy
+        if not was_busy:
+            self._drain()
+
+    def _do(self, held: Held, command: Command) -> None:
+        pod, runtime, hands = held.life.pod, self._runtime, held.agent.hands
+        match command:
+            case StartSandbox():
+                if hands is None:
+                    runtime.start_sandbox(pod)
+                else:
+                    self._spawn(self._start_sandbox(held, hands))
+            case StartContainer(name, attempt):
+                if hands is None:
+                    runtime.start_container(_bare_request(pod, name, attempt))
+                else:
+                    self._spawn(self._start_container(held, hands, name, attempt))
+            case StopContainer(name, grace):
+                runtime.stop_container(pod.metadata.uid, name, grace)
+            case RemoveContainer(id_):
+                runtime.remove_container(pod.metadata.uid, id_)
+            case RemovePod():
+                runtime.remove_pod(pod.metadata.uid)
+            case RunHook(name, kind, seconds):
+                if hands is None:
+                    now_ns = self._clock.now_ns()
+                    for more in held.life.hook_done(name, kind, True, "", now_ns):
+                        self._do(held, more)
+                else:
+                    self._spawn(self._run_hook(held, hands, name, kind, seconds))
+            case Tell():
+                self._teller.about_pod(held.agent, pod, command)
+            case DeleteFromApi():
+                held.is_to_be_deleted = True
+
+    def _settle(self, held: Held, now_ns: int) -> None:
+        life, agent = held.life, held.agent
+        uid = life.pod.metadata.uid
+        if life.is_finished:
+            agent.room.remove(uid)
+        if life.is_gone:
+            if self._held.get(uid) is held:
+                del self._held[uid]
+            agent.held.pop(uid, None)
+            agent.room.remove(uid)
+            if agent.hands is not None:
+                self._spawn(agent.hands.forget(uid))
+            return
+        self.queue.add(uid)
+        wake_ns = life.next_deadline_ns() or 0
+        if wake_ns and wake_ns != held.wake_ns:
+            self._wheel.at(
+                self._clock.monotonic_ns() + max(wake_ns - now_ns, 0), lambda: self._wake(held, wake_ns)
+            )
+        held.wake_ns = wake_ns
+        plans = life.probes()
+        if plans is not held.plans:
+            self._plan_probes(held, now_ns)
+
+    def _wake(self, held: Held, wake_ns: int) -> None:
+        if held.wake_ns == wake_ns and self._held.get(held.uid) is held:
+            held.wake_ns = 0
+            self._act(held, held.life.tick)
+
+    # -- probes
+
+    def _plan_probes(self, held: Held, now_ns: int) -> None:
+        plans = held.plans = tuple(held.life.probes())
+        kept = {worker.plan: worker for worker in held.workers}
+        workers = []
+        for plan in plans:
+            worker = kept.get(plan)
+            if worker is None:
+                worker = ProbeWorker(plan, now_ns)
+                self._schedule_probe(held, worker, now_ns)
+            workers.append(worker)
+        held.workers = tuple(workers)
+
+    def _schedule_probe(self, held: Held, worker: ProbeWorker, now_ns: int) -> None:
+        wait_ns = max(worker.next_ns - now_ns, 0)
+        self._wheel.at(self._clock.monotonic_ns() + wait_ns, lambda: self._probe(held, worker))
+
+    def _probe(self, held: Held, worker: ProbeWorker) -> None:
+        if worker not in held.workers or self._held.get(held.uid) is not held or worker.is_on_hold:
+            return
+        now_ns, plan = self._clock.now_ns(), worker.plan
+        worker.began(now_ns)
+        answer = self._runtime.simulated_probe(held.uid, plan.container, plan.kind, now_ns)
+        if answer is None and held.agent.hands is not None:
+            self._spawn(self._ask_probe(held, held.agent.hands, worker))
+            return
+        self._judge(held, worker, answer, "simulated")
+
+    async def _ask_probe(self, held: Held, hands: Hands, worker: ProbeWorker) -> None:
+        ok, text = await hands.probe(self._current(held), worker.plan)
+        self._judge(held, worker, ok, text)
+
+    def _judge(self, held: Held, worker: ProbeWorker, ok: bool | None, text: str) -> None:
+        now_ns = self._clock.now_ns()
+        verdict = worker.result(ok, now_ns)
+        if not worker.is_on_hold:
+            self._schedule_probe(held, worker, now_ns)
+        if verdict is None and ok:
+            return
+        plan = worker.plan
+        if verdict is not None or ok is None:
+            self._act(held, lambda now: held.life.probed(plan.container, plan.kind, ok, text, now))
+        else:
+            self._teller.about_pod(held.agent, held.life.pod, unhealthy(plan.container, plan.kind, text))
+
+    # -- what takes time, on real nodes
+
+    async def _start_sandbox(self, held: Held, hands: Hands) -> None:
+        pod = held.life.pod
+        try:
+            logs = await hands.prepare(pod)
+        except WorldError as error:
+            text = str(error)
+            self._teller.about_pod(held.agent, pod, Tell("Warning", "FailedMount", text))
+            self._act(held, lambda now: held.life.volumes_failed(text, now))
+            return
+        self._runtime.start_sandbox(pod, logs)
+
+    async def _start_container(self, held: Held, hands: Hands, name: str, attempt: int) -> None:
+        try:
+            request = await hands.request(self._current(held), name, attempt)
+        except NotConfigured as error:
+            reason, text = error.reason, str(error)
+            self._act(held, lambda now: held.life.config_failed(name, reason, text, now))
+            return
+        self._runtime.start_container(request)
+
+    async def _run_hook(self, held: Held, hands: Hands, name: str, kind: str, seconds: float) -> None:
+        ok, text = await hands.hook(self._current(held), name, kind, seconds)
+        self._act(held, lambda now: held.life.hook_done(name, kind, ok, text, now))
+
+    async def _release(self, held: Held, hands: Hands) -> None:
+        await hands.release(held.life.pod)
+
+    def _current(self, held: Held) -> Pod:
+        """The pod with the status as this node knows it, which the API may not know yet."""
+        return msgspec.structs.replace(held.life.pod, status=held.life.status(self._clock.now_ns()))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(self._guard(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    @staticmethod
+    async def _guard(work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except WorldError as error:
+            LOG.warning("%s", error)
+
+    async def stop(self) -> None:
+        """Abandon what is under way."""
+        self.queue.shut_down()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- to the API
+
+    async def tell_api(self, uid: str) -> None:
+        """Write the status if it differs; then delete the object if that is due."""
+        held = self._held.get(uid)
+        if held is None or held.agent.is_cut_off:
+            return
+        life, pod = held.life, held.life.pod
+        status = life.status(self._clock.now_ns())
+        if status is not held.sent:
+            patch = status_patch(pod, held.sent or pod.status, status)
+            if patch is not None:
+                try:
+                    answer: bytes = await self._client.patch(
+                        bytes,
+                        pod.metadata.name,
+                        patch,
+                        namespace=pod.metadata.namespace,
+                        kind=self._kind,
+                        subresource="status",
+                    )
+                except ApiError as error:
+                    if error.reason in ("NotFound", "Conflict"):
+                        return  # it is gone, or another one has its name: the watch tells
+                    raise
+                held.sent = status
+                held.sent_version = int(_VERSION.decode(answer).metadata.resource_version or "0")
+        if held.is_to_be_deleted:
+            await self._delete(held)
+
+    async def _delete(self, held: Held) -> None:
+        meta = held.life.pod.metadata
+        try:
+            await self._client.delete(self._kind, meta.name, meta.namespace, grace_period=0, uid=meta.uid)
+        except ApiError as error:
+            if error.reason not in ("NotFound", "Conflict"):
+                raise
+        held.is_to_be_deleted = False
+
+
+def _bare_request(pod: Pod, name: str, attempt: int) -> ContainerRequest:
+    """Of a simulated container: nobody reads its environment."""
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        if container.name == name:
+            return ContainerRequest(pod, container, attempt, {})
+    ephemeral = next(each for each in pod.spec.ephemeral_containers if each.name == name)
+    return ContainerRequest(pod, Container(name=ephemeral.name, image=ephemeral.image), attempt, {})

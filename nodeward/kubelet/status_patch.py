@@ -1,0 +1,49 @@
+"""What the API must be told about a pod's status: the difference, as a strategic merge patch.
+
+Conditions are told one by one, because others write some of them; every other part that is the kubelet's is told
+whole when it differs. Parts that are somebody else's are left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from nodeward.api.codec import to_tree
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_status import PodStatus
+
+#: Parts of the status a kubelet may take away again.
+_OWN: Final = (
+    "reason",
+    "message",
+    "podIP",
+    "podIPs",
+    "hostIP",
+    "hostIPs",
+    "initContainerStatuses",
+    "containerStatuses",
+    "ephemeralContainerStatuses",
+    "resize",
+    "observedGeneration",
+)
+
+
+def status_patch(pod: Pod, before: PodStatus, after: PodStatus) -> dict[str, Any] | None:
+    """The patch that makes `before` say what `after` says; None if it does already."""
+    if before == after:
+        return None
+    old: dict[str, Any] = dict(to_tree(before))
+    new: dict[str, Any] = dict(to_tree(after))
+    known = {each["type"]: each for each in old.pop("conditions", ())}
+    conditions = [each for each in new.pop("conditions", ()) if known.get(each["type"]) != each]
+    changed = {key: value for key, value in new.items() if old.get(key) != value}
+    changed |= {key: None for key in _OWN if key in old and key not in new}
+    for key in ("podIPs", "hostIPs"):
+        if changed.get(key):
+            # Merged by address: what is no longer so must be taken away first.
+            changed[key] = [{"$patch": "replace"}, *changed[key]] if old.get(key) else changed[key]
+    if conditions:
+        changed["conditions"] = conditions
+    if not changed:
+        return None
+    return {"metadata": {"uid": pod.metadata.uid}, "status": changed}

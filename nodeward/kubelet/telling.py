@@ -1,0 +1,63 @@
+"""Events in the name of a kubelet: about pods, their containers, and the node itself.
+
+A large fleet tells only what went wrong: three events for every simulated pod would be most of what its API server
+writes.
+"""
+
+from __future__ import annotations
+
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.references import ObjectReference
+from nodeward.kubelet.agent import Agent
+from nodeward.kubelet.node.conditions import NodeEvent
+from nodeward.kubelet.pods.commands import Tell
+from nodeward.machinery.recorder import NORMAL, EventRecorder
+
+
+class Teller:
+    """`with_normal`: also what went well."""
+
+    def __init__(self, recorder: EventRecorder, *, with_normal: bool = True) -> None:
+        self._recorder = recorder
+        self._with_normal = with_normal
+        self._of: dict[str, EventRecorder] = {}
+
+    def about_pod(self, agent: Agent, pod: Pod, tell: Tell) -> None:
+        if tell.type == NORMAL and not self._with_normal:
+            return
+        meta = pod.metadata
+        about = ObjectReference(
+            kind="Pod",
+            api_version="v1",
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            field_path=_path(pod, tell.container),
+        )
+        self._as(agent.name).event(about, tell.type, tell.reason, tell.message)
+
+    def about_node(self, agent: Agent, event: NodeEvent) -> None:
+        if event.type == NORMAL and not self._with_normal:
+            return
+        # As upstream: kubelets use the node's name for its uid, and kubectl looks for that.
+        about = ObjectReference(kind="Node", name=agent.name, uid=agent.name)
+        self._as(agent.name).event(about, event.type, event.reason, event.message)
+
+    def _as(self, node: str) -> EventRecorder:
+        found = self._of.get(node)
+        if found is None:
+            found = self._of[node] = self._recorder.on_behalf_of("kubelet", node)
+        return found
+
+
+def _path(pod: Pod, container: str) -> str:
+    if not container:
+        return ""
+    for field, containers in (
+        ("containers", pod.spec.containers),
+        ("initContainers", pod.spec.init_containers),
+    ):
+        if any(each.name == container for each in containers):
+            return f"spec.{field}{{{container}}}"
+    return f"spec.ephemeralContainers{{{container}}}"

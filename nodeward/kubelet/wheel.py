@@ -1,0 +1,77 @@
+"""Many deadlines, few timers: what is due in the same tenth of a second is called together.
+
+Thousands of nodes and probes wait for something all the time; one timer of the clock for each would be most of what
+a fleet does. A callback is never called early, and at most one grid step late. There is no cancelling: whoever set a
+deadline that no longer matters finds out when called.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from nodeward.machinery.clock import Clock, Timer
+
+LOG: Final = logging.getLogger(__name__)
+
+GRID_NS: Final = 100_000_000
+
+
+class Wheel:
+    """Deadlines on the monotonic clock."""
+
+    def __init__(self, clock: Clock, grid_ns: int = GRID_NS) -> None:
+        self._clock = clock
+        self._grid_ns = grid_ns
+        self._due: dict[int, list[Callable[[], None]]] = {}
+        self._slots: list[int] = []
+        self._timer: Timer | None = None
+        self._timer_slot = 0
+        self._is_stopped = False
+
+    def __len__(self) -> int:
+        return sum(map(len, self._due.values()))
+
+    def at(self, when_ns: int, callback: Callable[[], None]) -> None:
+        """Call back at a time of the monotonic clock, or very soon if it is over."""
+        if self._is_stopped:
+            return
+        slot = -(-when_ns // self._grid_ns)
+        waiting = self._due.get(slot)
+        if waiting is None:
+            self._due[slot] = [callback]
+            heapq.heappush(self._slots, slot)
+            self._set_timer()
+        else:
+            waiting.append(callback)
+
+    def stop(self) -> None:
+        """Nothing is called any more."""
+        self._is_stopped = True
+        self._due.clear()
+        self._slots.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _set_timer(self) -> None:
+        if not self._slots or self._is_stopped:
+            return
+        slot = self._slots[0]
+        if self._timer is not None:
+            if self._timer_slot <= slot:
+                return
+            self._timer.cancel()
+        wait_ns = max(slot * self._grid_ns - self._clock.monotonic_ns(), 0)
+        self._timer_slot = slot
+        self._timer = self._clock.call_later(wait_ns / 1e9, self._turn)
+
+    def _turn(self) -> None:
+        self._timer = None
+        now_ns = self._clock.monotonic_ns()
+        while self._slots and self._slots[0] * self._grid_ns <= now_ns:
+            for callback in self._due.pop(heapq.heappop(self._slots)):
+                callback()
+        self._set_timer()
