@@ -22,8 +22,8 @@ class Plan:
 
     owners: list[list[tuple[int, bool]]]
     rounds: list[list[tuple[int, str]]]
-    #: whether the collector is away while a round is asked for
-    is_away: list[bool] = field(default_factory=list)
+    #: for each round: the collector is there, is away while it is asked for, or is stopped in the middle
+    collector: list[str] = field(default_factory=list)
 
 
 @st.composite
@@ -42,7 +42,8 @@ def plans(draw: st.DrawFn) -> Plan:
     # Orphaning takes a round for itself: among other deletions the outcome depends on who is faster.
     orphaning = anybody.map(lambda number: [(number, "Orphan")])
     rounds = draw(st.lists(st.one_of(cascades, orphaning), min_size=1, max_size=3))
-    return Plan(owners, rounds, [draw(st.booleans()) for _ in rounds])
+    presence = st.sampled_from(["there", "away", "stopped"])
+    return Plan(owners, rounds, [draw(presence) for _ in rounds])
 
 
 def expected(plan: Plan) -> dict[int, set[int]]:
@@ -95,11 +96,18 @@ def test_what_is_left_is_what_still_has_an_owner_or_never_had_one(plan: Plan) ->
     async def main(clock: VirtualClock) -> None:
         async with cluster(clock, controllers=()) as each:
             uids = await _build(each, plan)
-            for deletions, is_away in zip(plan.rounds, plan.is_away, strict=True):
-                if is_away:
+            for deletions, collector in zip(plan.rounds, plan.collector, strict=True):
+                if collector == "stopped":
+                    async with more_controllers(each, ONLY):
+                        await each.pass_time()
+                        await _delete(each, deletions)
+                        # Some have been judged by now, and some have not.
+                        for _ in range(len(plan.owners)):
+                            await clock.yield_now()
+                elif collector == "away":
                     await _delete(each, deletions)
                 async with more_controllers(each, ONLY):
-                    if not is_away:
+                    if collector == "there":
                         await _delete(each, deletions)
                     await each.pass_time(10)
             found = {
