@@ -53,3 +53,16 @@ def test_an_eviction_with_options_that_mean_nothing_is_invalid() -> None:
         assert (status, answer["reason"]) == (422, "Invalid")
 
     play(story)
+
+
+def test_an_eviction_cannot_be_told_to_ignore_what_cannot_be_read() -> None:
+    async def story(caller: Caller, meta: dict[str, Any]) -> None:
+        unsafe = eviction(ignoreStoreReadErrorWithClusterBreakingPotential=True)
+        status, answer = await caller.json("POST", f"{PODS}/p/eviction", unsafe)
+        assert (status, answer["reason"]) == (422, "Invalid")
+        assert answer["message"] == (
+            'Eviction.policy "p" is invalid: deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential: '
+            "Invalid value: true: can not be set for pod eviction, try after removing the option"
+        )
+
+    play(story)
