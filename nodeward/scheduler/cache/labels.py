@@ -30,6 +30,7 @@ class LabelColumns:
         self._columns: dict[str, NDArray[np.int32]] = {}
         self._ids: dict[str, dict[str, int]] = {}
         self._values: dict[str, list[str]] = {}
+        self._slots: dict[str, NDArray[np.int64]] = {}
 
     def column(self, key: str) -> NDArray[np.int32]:
         """Per row the number of the value of a label; `values` says which is which."""
@@ -42,6 +43,18 @@ class LabelColumns:
                 column[row] = self._number(key, here.get(key))
         return column
 
+    def slots(self, key: str) -> tuple[NDArray[np.int64], int]:
+        """As `column`, to add up by value: nodes without the label are in the last slot. And how many slots there are.
+
+        Not to be changed; another array when a node's value changes.
+        """
+        slots = self._slots.get(key)
+        column = self.column(key)
+        last = len(self._values[key])
+        if slots is None:
+            slots = self._slots[key] = np.where(column == ABSENT, last, column).astype(np.int64)
+        return slots, last + 1
+
     def values(self, key: str) -> Sequence[str]:
         """The values of a key there have been, by their number."""
         return self._values.get(key, ())
@@ -52,9 +65,13 @@ class LabelColumns:
 
     def put(self, row: int, labels: Mapping[str, str]) -> None:
         for key, column in self._columns.items():
-            column[row] = self._number(key, labels.get(key))
+            number = self._number(key, labels.get(key))
+            if number != column[row]:
+                column[row] = number
+                self._slots.pop(key, None)
 
     def grow(self, capacity: int) -> None:
+        self._slots.clear()
         for key, column in self._columns.items():
             grown = np.full(capacity, ABSENT, np.int32)
             grown[: len(column)] = column
@@ -69,3 +86,8 @@ class LabelColumns:
             number = ids[value] = len(ids)
             self._values[key].append(value)
         return number
+
+
+def sum_by_slot(slots: NDArray[np.int64], amounts: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+    """The amounts of rows, added up per slot (exact up to 2**53)."""
+    return np.bincount(slots, amounts, size).astype(np.float64, copy=False)

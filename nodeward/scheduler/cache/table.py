@@ -33,9 +33,12 @@ from nodeward.scheduler.cache.amounts import (
     whole,
 )
 from nodeward.scheduler.cache.changes import ChangeLog
+from nodeward.scheduler.cache.held_terms import HeldTerms
 from nodeward.scheduler.cache.images import Images
 from nodeward.scheduler.cache.labels import LabelColumns
 from nodeward.scheduler.cache.node import NodeView, Ports, add_ports, remove_ports
+from nodeward.scheduler.cache.pod_groups import PodGroups, is_terminating
+from nodeward.scheduler.cache.remembered import Remembered
 from nodeward.scheduler.framework.pod import PodView
 
 #: Resources every table has, by their line; the order is that of the reasons Kubernetes gives.
@@ -84,6 +87,10 @@ class NodeTable:
         # Words lie together, not rows: a match reads one word of all nodes.
         self.feature_words = np.zeros((rows, features.words), np.uint64, order="F")
         self.labels: Final = LabelColumns(self)
+        #: where pods of a group are, and what pods ask of others
+        self.pod_groups: Final = PodGroups(self)
+        self.held_terms: Final = HeldTerms()
+        self.remembered: Final = Remembered()
         self._accountant = Accountant(self.line_of)
         self._row_of: dict[str, int] = {}
         self._names: list[str] = []
@@ -143,7 +150,10 @@ class NodeTable:
         if before is not None:
             is_same = before.node == node and before.amounts == amounts
             if is_same and before.view.host_ports == view.host_ports:
-                # Nothing of the row changes, so nobody has to look at it again.
+                # Nothing of the row changes, so nobody has to look at it again; selectors may mean it now, or no more.
+                if before.view.labels != view.labels or is_terminating(before.view) != is_terminating(view):
+                    self.pod_groups.taken_off(before.view, before.row)
+                    self.pod_groups.put_on(view, before.row)
                 fresh = Placed(view, node, before.row, before.amounts)
                 self._placed[view.uid] = self._pods[before.row][view.uid] = fresh
                 self.retold.add(before.row, self.capacity)
@@ -288,6 +298,8 @@ class NodeTable:
         if view.host_ports:
             add_ports(self._ports[row], view.host_ports)
         self._placed[view.uid] = self._pods[row][view.uid] = Placed(view, node, row, amounts)
+        self.pod_groups.put_on(view, row)
+        self.held_terms.put_on(view, row, self.capacity)
         self.changes.add(row, self.capacity)
 
     def _take_off(self, placed: Placed) -> None:
@@ -298,6 +310,8 @@ class NodeTable:
         remove_ports(self._ports[row], placed.view.host_ports)
         del self._placed[uid]
         del self._pods[row][uid]
+        self.pod_groups.taken_off(placed.view, row)
+        self.held_terms.taken_off(placed.view, row, self.capacity)
         self.changes.add(row, self.capacity)
         self._release(row)
 
@@ -352,6 +366,7 @@ class NodeTable:
         self.is_open = _longer(self.is_open, rows)
         self.feature_words = _longer(self.feature_words, rows)
         self.labels.grow(rows)
+        self.pod_groups.grow()
 
 
 def _longer(array: NDArray[Kind], length: int) -> NDArray[Kind]:

@@ -5,11 +5,13 @@ A new plugin is a file and a line here. The order and the weights are those of K
 
 from typing import Final
 
+from nodeward.api.core_v1.cluster import Namespace
 from nodeward.api.policy_v1 import PodDisruptionBudget
 from nodeward.scheduler.plugins import node_volume_limits, volume_binding, volume_restrictions, volume_zone
 from nodeward.scheduler.plugins.default_binder import DefaultBinder
 from nodeward.scheduler.plugins.default_preemption import DefaultPreemption
 from nodeward.scheduler.plugins.image_locality import ImageLocality
+from nodeward.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from nodeward.scheduler.plugins.node_affinity import NodeAffinity
 from nodeward.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from nodeward.scheduler.plugins.node_name import NodeName
@@ -19,9 +21,11 @@ from nodeward.scheduler.plugins.node_resources_balanced_allocation import NodeRe
 from nodeward.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from nodeward.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from nodeward.scheduler.plugins.node_volume_limits import NodeVolumeLimits
+from nodeward.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from nodeward.scheduler.plugins.priority_sort import PrioritySort
 from nodeward.scheduler.plugins.scheduling_gates import SchedulingGates
 from nodeward.scheduler.plugins.setting import Setting, Shipped
+from nodeward.scheduler.plugins.spread_constraints import KINDS as SELECTING_KINDS
 from nodeward.scheduler.plugins.taint_toleration import TaintToleration
 from nodeward.scheduler.plugins.volume_binding import VolumeBinding
 from nodeward.scheduler.plugins.volume_restrictions import VolumeRestrictions
@@ -40,6 +44,8 @@ REGISTRY: Final = (
     Shipped("NodeVolumeLimits", NodeVolumeLimits, kinds=node_volume_limits.KINDS),
     Shipped("VolumeBinding", VolumeBinding, kinds=volume_binding.KINDS),
     Shipped("VolumeZone", VolumeZone, kinds=volume_zone.KINDS),
+    Shipped("PodTopologySpread", PodTopologySpread, weight=2, kinds=SELECTING_KINDS),
+    Shipped("InterPodAffinity", InterPodAffinity, weight=2, kinds=(Namespace,)),
     Shipped("DefaultPreemption", DefaultPreemption, kinds=(PodDisruptionBudget,)),
     Shipped("NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocation, weight=1),
     Shipped("DefaultBinder", DefaultBinder),

@@ -64,14 +64,7 @@ class NodeAffinity:
 
     def filter_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
         which = np.full(len(rows), -1, np.int64)
-        fits = np.ones(len(rows), np.bool_)
-        for key, value in cycle.pod.pod.spec.node_selector.items():
-            column = table.labels.column(key)
-            number = table.labels.number(key, value)
-            fits &= column[rows] == number if number is not None else False
-        required = _required(cycle.pod)
-        if required is not None:
-            fits &= _selects(required, table, rows)
+        fits = rows_that_fit(cycle.pod, table, rows)
         which[~fits] = 0
         if self._added is not None:
             which[~_selects(self._added, table, rows)] = 1
@@ -111,6 +104,19 @@ class NodeAffinity:
             return Hint.SKIP
         had = old is not None and fits_node(pod.pod.spec, old)
         return Hint.QUEUE if not had and fits_node(pod.pod.spec, new) else Hint.SKIP
+
+
+def rows_that_fit(pod: PodView, table: NodeTable, rows: Ints) -> Bools:
+    """Which of `rows` the pod's node selector and required affinity allow."""
+    fits = np.ones(len(rows), np.bool_)
+    for key, value in pod.pod.spec.node_selector.items():
+        column = table.labels.column(key)
+        number = table.labels.number(key, value)
+        fits &= column[rows] == number if number is not None else False
+    required = _required(pod)
+    if required is not None:
+        fits &= _selects(required, table, rows)
+    return fits
 
 
 def _required(pod: PodView) -> NodeSelector | None:

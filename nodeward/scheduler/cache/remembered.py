@@ -1,0 +1,38 @@
+"""What plugins worked out for pods of one signature over one table, and want to find again: the latest few.
+
+For plugins that are asked for every pod anew but need not work out everything anew. Whether what is found still
+holds is the plugin's business.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Final
+
+#: Entries kept; one may hold a few columns.
+MOST: Final = 256
+
+
+class Remembered:
+    """By plugin and signature."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._found: OrderedDict[tuple[object, bytes], Any] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, owner: object, signature: bytes) -> Any:
+        """What was put there; None if nothing was, or it is forgotten."""
+        key = owner, signature
+        found = self._found.get(key)
+        if found is not None:
+            self._found.move_to_end(key)
+        return found
+
+    def put(self, owner: object, signature: bytes, value: object) -> None:
+        self._found[owner, signature] = value
+        self._found.move_to_end((owner, signature))
+        if len(self._found) > self._most:
+            self._found.popitem(last=False)
