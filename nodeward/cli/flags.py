@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 DEFAULT_DIR: Final = ".nodeward"
 DEFAULT_PORT: Final = 6443
+DEFAULT_SCHEDULER_PORT: Final = 10259
 DEFAULT_VERSION: Final = "1.37"
 DEFAULT_SERVICES: Final = "10.96.0.0/16"
 #: the parts of `nodeward bench`
@@ -121,6 +122,9 @@ def _up(parser: argparse.ArgumentParser) -> None:
         default="sqlite",
         metavar="STORE",
         help="memory, sqlite (DIR/state.db, the default), sqlite:PATH, or etcd://host:port[,host:port...]",
+    )
+    parser.add_argument(
+        "--no-scheduler", action="store_true", help="leave pods to a scheduler you run yourself"
     )
     _server_flags(parser)
 
@@ -241,6 +245,59 @@ def _why(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _scheduler(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="how to reach the cluster (default: what --config says, $KUBECONFIG, the pod's service "
+        "account, or ~/.kube/config)",
+    )
+    parser.add_argument("--context", default="", metavar="NAME", help="the context of the kubeconfig to use")
+    parser.add_argument(
+        "--config",
+        default="",
+        metavar="FILE",
+        help="a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1): profiles, plugins, backoff",
+    )
+    parser.add_argument(
+        "--leader-elect",
+        choices=("true", "false"),
+        nargs="?",
+        const="true",
+        default="",
+        help="whether to work only while no other copy does (default: what --config says, else true)",
+    )
+    parser.add_argument(
+        "--kubernetes-version",
+        default=DEFAULT_VERSION,
+        metavar="VERSION",
+        help=f"the Kubernetes version to behave like, 1.34 to 1.38 (default {DEFAULT_VERSION})",
+    )
+    parser.add_argument(
+        "--feature-gates",
+        default="",
+        metavar="NAME=BOOL,...",
+        help="feature gates, as kube-scheduler takes them",
+    )
+    parser.add_argument(
+        "--bind-address",
+        default="127.0.0.1",
+        metavar="IP",
+        help="where /healthz, /livez, /readyz and /metrics answer whoever asks (default 127.0.0.1)",
+    )
+    parser.add_argument(
+        "--secure-port",
+        type=_port,
+        default=DEFAULT_SCHEDULER_PORT,
+        metavar="PORT",
+        help=f"their port, with a certificate made for the run; 0: no pages (default {DEFAULT_SCHEDULER_PORT})",
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="count", default=0, help="tell what happens; -vv tells more"
+    )
+
+
 def _bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"parts to run: {', '.join(BENCHMARKS)} (default: all)"
@@ -305,9 +362,9 @@ COMMANDS: Final = (
         "start a whole cluster in one process",
         "nodeward.cli.up",
         _up,
-        "Start a whole cluster in one process: for now the API server and the controllers\n"
-        "that every namespace needs. Certificates and a kubeconfig are made on the first\n"
-        "start and kept; state survives a restart. Ctrl-C stops it in good order.",
+        "Start a whole cluster in one process: for now the API server, the scheduler and the\n"
+        "controllers that every namespace needs. Certificates and a kubeconfig are made on\n"
+        "the first start and kept; state survives a restart. Ctrl-C stops it in good order.",
     ),
     Command(
         "apiserver",
@@ -316,6 +373,16 @@ COMMANDS: Final = (
         _apiserver,
         "Run the API server alone, with the flags of kube-apiserver, on etcd or on a file of\n"
         "its own. Ctrl-C stops it in good order.",
+    ),
+    Command(
+        "scheduler",
+        "run the scheduler alone, for any cluster",
+        "nodeward.cli.scheduler",
+        _scheduler,
+        "Run the scheduler alone: an ordinary client of Nodeward's API server or of a real\n"
+        "one, with the flags and the configuration file of kube-scheduler. Several may run\n"
+        "side by side: copies of one elect a leader, others serve other schedulerNames.\n"
+        "Ctrl-C stops it in good order.",
     ),
     Command(
         "features",

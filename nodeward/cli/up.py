@@ -59,7 +59,7 @@ def loop_factory() -> Any:
 
 async def _serve(args: argparse.Namespace) -> int:
     clock = RealClock()
-    stop = _stop_signal()
+    stop = stop_signal()
     began_ns = clock.monotonic_ns()
     async with AsyncExitStack() as running:
         starting = asyncio.create_task(_start(args, clock, running), name="start")
@@ -120,7 +120,17 @@ async def _start(args: argparse.Namespace, clock: Clock, running: AsyncExitStack
         running.push_async_callback(controllers.stop)
         await controllers.start()
         await controllers.settled()  # a fresh cluster needs something of them before its first pod
+        if not args.no_scheduler:
+            await _start_scheduler(server, clock, wanted.gates, running)
     return wanted, address
+
+
+async def _start_scheduler(server: ApiServer, clock: Clock, gates: Gates, running: AsyncExitStack) -> None:
+    from nodeward.cli.scheduler import scheduler_of  # numpy: not for who does without a scheduler
+
+    scheduler = scheduler_of(server, clock, gates)
+    running.push_async_callback(scheduler.stop)
+    await scheduler.start()
 
 
 def _tell(wanted: Wanted) -> None:
@@ -152,7 +162,7 @@ def _announce(args: argparse.Namespace, wanted: Wanted, address: str, seconds: f
     )
 
 
-def _stop_signal() -> asyncio.Event:
+def stop_signal() -> asyncio.Event:
     """Set by the first Ctrl-C or SIGTERM; the second one does not wait."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()

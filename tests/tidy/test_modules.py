@@ -25,7 +25,6 @@ WAITING = {
     "nodeward/api/validation/autoscaling.py": "the scale subresource of the API server",
     "nodeward/rules/resize.py": "the kubelet",
     "nodeward/rules/skew.py": "the rehearsal",
-    "nodeward/scheduler/scheduler.py": "the command line",
     "nodeward/machinery/virtual_loop.py": "the rehearsal; the tests live on it already",
 }
 #: Called so before the rule, and still to be renamed.
