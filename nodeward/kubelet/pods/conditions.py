@@ -16,7 +16,6 @@ from typing import Final
 from nodeward.api.core_v1.pod_status import ContainerStatus, PodCondition
 from nodeward.base.timestamp import rfc3339
 from nodeward.kubelet.pods.container_life import ContainerLife, Role
-from nodeward.kubelet.pods.phase import intended_phase
 from nodeward.kubelet.pods.restarting import could_restart_all
 from nodeward.kubelet.pods.state import FAILED, SUCCEEDED, PodState, Sandbox
 
@@ -33,19 +32,19 @@ _FALSE: Final = "False"
 class _Writer:
     """Writes conditions one by one, and reuses what has not changed."""
 
-    __slots__ = ("generation", "now_ns", "old", "out")
+    __slots__ = ("generation", "old", "out", "stamp")
 
     def __init__(self, state: PodState, now_ns: int) -> None:
         self.old = {condition.type: condition for condition in state.conditions}
         self.out: list[PodCondition] = []
         self.generation = state.pod.metadata.generation if state.rules.has_generation else 0
-        self.now_ns = now_ns
+        self.stamp = rfc3339(now_ns)
 
     def add(self, type_: str, status: str, reason: str = "", message: str = "") -> PodCondition:
         old = self.old.get(type_)
         since = None
         if old is not None and old.status == status:
-            if (old.reason, old.message, old.observed_generation) == (reason, message, self.generation):
+            if old.reason == reason and old.message == message and old.observed_generation == self.generation:
                 self.out.append(old)
                 return old
             since = old.last_transition_time
@@ -53,7 +52,7 @@ class _Writer:
             type=type_,
             observed_generation=self.generation,
             status=status,
-            last_transition_time=since or rfc3339(self.now_ns),
+            last_transition_time=since or self.stamp,
             reason=reason,
             message=message,
         )
@@ -62,9 +61,13 @@ class _Writer:
 
 
 def pod_conditions(
-    state: PodState, inits: Sequence[ContainerStatus], mains: Sequence[ContainerStatus], now_ns: int
+    state: PodState,
+    inits: Sequence[ContainerStatus],
+    mains: Sequence[ContainerStatus],
+    phase: str,
+    now_ns: int,
 ) -> list[PodCondition]:
-    """All conditions of the pod."""
+    """All conditions of the pod. `phase`: what it is, or is meant to become."""
     rules = state.rules
     write = _Writer(state, now_ns)
     others = [each for each in state.pod.status.conditions if not _is_owned(state, each.type)]
@@ -81,7 +84,6 @@ def pod_conditions(
         else:
             text = "pod sandbox is not ready" if is_over else "no pod sandbox exists"
             write.add(_SANDBOX, _FALSE, "PodSandboxNotReady", text)
-    phase = intended_phase(state)
     write.add("Initialized", *_initialized(state, inits, phase))
     ready = _containers_ready(state, inits, mains, phase)
     if ready[0] == _TRUE and state.pod.spec.readiness_gates:

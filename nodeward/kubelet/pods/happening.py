@@ -37,7 +37,8 @@ def happen(state: PodState, event: RuntimeEvent, now_ns: int, out: list[Command]
         _pod_gone(state)
     elif state.is_removing:
         return
-    elif isinstance(event, SandboxStarted | SandboxFailed):
+    # Two questions and not a union, which Python would make anew for every event of the fleet.
+    elif isinstance(event, SandboxStarted) or isinstance(event, SandboxFailed):  # noqa: SIM101
         if state.sandbox is Sandbox.STARTING:
             _sandbox(state, event, now_ns, out)
     else:

@@ -26,11 +26,6 @@ def phase_of(state: PodState) -> str:
     return RUNNING if any(life.has_run for life in state.mains) else PENDING
 
 
-def intended_phase(state: PodState) -> str:
-    """What the phase will be, for conditions: a pod that was told to fail is not ready, although it still runs."""
-    return FAILED if state.is_failed else phase_of(state)
-
-
 def computed_phase(state: PodState, *, is_terminal: bool) -> str:
     """What the containers say. `is_terminal`: none of them will run again, whatever their policies."""
     has_pending = False

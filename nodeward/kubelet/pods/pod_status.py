@@ -18,7 +18,7 @@ from nodeward.kubelet.pods.conditions import pod_conditions
 from nodeward.kubelet.pods.container_life import ContainerLife
 from nodeward.kubelet.pods.container_status import container_status
 from nodeward.kubelet.pods.phase import phase_of
-from nodeward.kubelet.pods.state import PodState
+from nodeward.kubelet.pods.state import FAILED, PodState
 from nodeward.rules.pod_resources import pod_limits, pod_requests
 from nodeward.rules.qos import qos_class
 
@@ -40,14 +40,17 @@ def _made(state: PodState, now_ns: int) -> PodStatus:
         inits = [container_status(state, life) for life in state.inits]
         mains = [container_status(state, life) for life in state.mains]
         ephemerals = [container_status(state, life) for life in state.ephemerals]
-    conditions = pod_conditions(state, inits, mains, now_ns)
+    phase = phase_of(state)
+    # A pod that was told to fail is not ready, although it still runs and is not said to have failed yet.
+    meant = FAILED if state.is_failed else phase
+    conditions = pod_conditions(state, inits, mains, meant, now_ns)
     if len(mains) > 1:
         mains.sort(key=_by_name)
     if len(ephemerals) > 1:
         ephemerals.sort(key=_by_name)
     status = PodStatus(
         observed_generation=pod.metadata.generation if rules.has_generation else 0,
-        phase=phase_of(state),
+        phase=phase,
         conditions=conditions,
         nominated_node_name=api.nominated_node_name,
         start_time=state.start_time,
