@@ -51,7 +51,7 @@ class DefaultPreemption:
         self._handle = setting.handle
         self._evictions: Evictions | None = None
         if setting.handle is not None:
-            self._evictions = Evictions(setting.handle, self._seen)
+            self._evictions = Evictions(self.name, setting.handle, self._seen)
             self._attempts = setting.handle.metrics.counter(
                 "scheduler_preemption_attempts_total", "Attempts to preempt until now."
             )

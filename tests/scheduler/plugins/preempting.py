@@ -24,6 +24,7 @@ from nodeward.scheduler.plugins import REGISTRY
 from nodeward.scheduler.plugins.default_preemption import DefaultPreemption
 from nodeward.scheduler.plugins.setting import Handle, Setting
 from nodeward.scheduler.queue.nominator import Nominator
+from nodeward.scheduler.waiting_pods import WaitingPods
 from tests.scheduler.cache.objects import new_table, node, pod
 from tests.scheduler.plugins.profile import GATES, WEIGHTS
 
@@ -54,6 +55,7 @@ class Cluster:
         self.listers = FixedListers(self.objects)
         self.nominator = Nominator()
         self.metrics = Metrics()
+        self.waiting = WaitingPods(clock)
         self.activated: list[str] = []
         self.recorder = EventRecorder(client, SeededChance(1), component="default-scheduler")
         self.handle = Handle(
@@ -65,6 +67,7 @@ class Cluster:
             lambda cycle, view, at: self.filters.filter_plain(cycle, view, at),
             lambda: self.filters,
             lambda view: self.activated.append(view.name),
+            self.waiting,
         )
         self.plugins: list[Plugin] = [
             *(each.make(self.setting(self.arguments.get(each.name))) for each in REGISTRY),

@@ -207,3 +207,46 @@ def test_if_the_api_cannot_be_told_the_pod_is_tried_again_at_once() -> None:
         assert errors.value("error") == 1
 
     asyncio.run(check())
+
+
+def test_a_victim_that_waits_to_be_bound_goes_back_to_the_queue() -> None:
+    async def check(server: ApiServer, cluster: Cluster) -> None:
+        client = cluster.handle.client
+        stored = PodView(await client.create(tree("low", cpu="3")))
+        cluster.table.assume(stored, "n0")
+        waiting = cluster.waiting.add(stored, "n0", {"Gang": 60.0})
+        await finish(cluster, high())
+        assert (await waiting.verdict()).message == "preempted"
+        assert (await client.get(Pod, "low", "default")).metadata.deletion_timestamp is None
+        await cluster.recorder.flush()
+        (event,) = (await client.list(Event, "default")).items
+        assert event.message == "Preempted by pod high on node n0 (in kube-scheduler memory)."
+
+    within(check)
+
+
+def test_a_conflict_about_a_pod_that_is_still_there_is_no_success() -> None:
+    async def check(server: ApiServer, cluster: Cluster) -> None:
+        await placed(cluster, "low")
+        client = cluster.handle.client
+        inner: Transport = client.transport
+
+        class Busy:
+            async def send(self, request: Request, *, stream: bool = False) -> Response:
+                if request.method != "DELETE":
+                    return await inner.send(request, stream=stream)
+                body = (
+                    b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}'
+                )
+                return Response(409, {"content-type": "application/json"}, body)
+
+            async def aclose(self) -> None:
+                pass
+
+        made = cluster.make_room(high())
+        object.__setattr__(client, "transport", Busy())
+        assert made.work is not None
+        await made.work()
+        assert cluster.activated == ["high"]
+
+    within(check)

@@ -45,7 +45,8 @@ def is_terminating_by_preemption(pod: Pod) -> bool:
 class Evictions:
     """The preemptions of one profile. `seen` gives a running pod's newest version, None once it is gone."""
 
-    def __init__(self, handle: Handle, seen: Callable[[str], PodView | None]) -> None:
+    def __init__(self, plugin: str, handle: Handle, seen: Callable[[str], PodView | None]) -> None:
+        self._plugin = plugin
         self._handle = handle
         self._seen = seen
         #: by the pod that room is made for: the victim that is left, or None while there are several
@@ -134,17 +135,32 @@ class Evictions:
 
     async def _preempt(self, pod: PodView, node: str, victim: PodView) -> None:
         handle, meta = self._handle, victim.pod.metadata
+        text = f"Preempted by pod {pod.uid} on node {node}"
+        waiting = handle.waiting.get(victim.uid) if handle.waiting is not None else None
+        if waiting is not None and waiting.preempt(self._plugin, "preempted"):
+            # It was not bound yet: it goes back to the queue, and giving its place up wakes the pod.
+            handle.recorder.event(victim.pod, NORMAL, "Preempted", f"{text} (in kube-scheduler memory).")
+            return
         try:
             condition = self._condition(pod, victim)
             if condition is not None:
                 await self._patch(victim, {"conditions": [condition]}, PatchType.STRATEGIC)
             await handle.client.delete(Pod, meta.name, meta.namespace, uid=meta.uid)
         except ApiError as error:
-            # Gone already, or gone and another came under its name.
-            if error.code in (404, 409):
+            if error.code == 404 or (error.code == 409 and await self._is_gone(victim)):
                 return
             raise
-        handle.recorder.event(victim.pod, NORMAL, "Preempted", f"Preempted by pod {pod.uid} on node {node}")
+        handle.recorder.event(victim.pod, NORMAL, "Preempted", text)
+
+    async def _is_gone(self, victim: PodView) -> bool:
+        """Whether there is no such pod any more, or another under its name."""
+        try:
+            left = await self._handle.client.get(Pod, victim.name, victim.namespace)
+        except ApiError as error:
+            if error.code == 404:
+                return True
+            raise
+        return left.metadata.uid != victim.uid
 
     def _condition(self, pod: PodView, victim: PodView) -> dict[str, Any] | None:
         """Why the victim goes; None if it says so already."""
