@@ -151,9 +151,9 @@ class NodeTable:
             is_same = before.node == node and before.amounts == amounts
             if is_same and before.view.host_ports == view.host_ports:
                 # Nothing of the row changes, so nobody has to look at it again; selectors may mean it now, or no more.
-                if before.view.labels != view.labels or is_terminating(before.view) != is_terminating(view):
-                    self.pod_groups.taken_off(before.view, before.row)
-                    self.pod_groups.put_on(view, before.row)
+                if not _mean_the_same(before.view, view):
+                    self._forget_meaning(before.view, before.row)
+                    self._learn_meaning(view, before.row)
                 fresh = Placed(view, node, before.row, before.amounts)
                 self._placed[view.uid] = self._pods[before.row][view.uid] = fresh
                 self.retold.add(before.row, self.capacity)
@@ -298,8 +298,7 @@ class NodeTable:
         if view.host_ports:
             add_ports(self._ports[row], view.host_ports)
         self._placed[view.uid] = self._pods[row][view.uid] = Placed(view, node, row, amounts)
-        self.pod_groups.put_on(view, row)
-        self.held_terms.put_on(view, row, self.capacity)
+        self._learn_meaning(view, row)
         self.changes.add(row, self.capacity)
 
     def _take_off(self, placed: Placed) -> None:
@@ -310,10 +309,17 @@ class NodeTable:
         remove_ports(self._ports[row], placed.view.host_ports)
         del self._placed[uid]
         del self._pods[row][uid]
-        self.pod_groups.taken_off(placed.view, row)
-        self.held_terms.taken_off(placed.view, row, self.capacity)
+        self._forget_meaning(placed.view, row)
         self.changes.add(row, self.capacity)
         self._release(row)
+
+    def _learn_meaning(self, view: PodView, row: int) -> None:
+        self.pod_groups.put_on(view, row)
+        self.held_terms.put_on(view, row, self.capacity)
+
+    def _forget_meaning(self, view: PodView, row: int) -> None:
+        self.pod_groups.taken_off(view, row)
+        self.held_terms.taken_off(view, row, self.capacity)
 
     def _node_changed(self, row: int) -> None:
         self.changes.add(row, self.capacity)
@@ -367,6 +373,16 @@ class NodeTable:
         self.feature_words = _longer(self.feature_words, rows)
         self.labels.grow(rows)
         self.pod_groups.grow()
+
+
+def _mean_the_same(one: PodView, other: PodView) -> bool:
+    """Whether selectors select both or neither, and both ask the same of other pods."""
+    return (
+        one.labels == other.labels
+        and is_terminating(one) == is_terminating(other)
+        and one.namespace == other.namespace
+        and one.pod.spec.affinity == other.pod.spec.affinity
+    )
 
 
 def _longer(array: NDArray[Kind], length: int) -> NDArray[Kind]:
