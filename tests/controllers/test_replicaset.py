@@ -261,3 +261,46 @@ def test_a_replication_controller_does_the_same() -> None:
             assert owners(await each.pods()) == ["old"]
 
     run_virtual(main)
+
+
+def test_a_thousand_pods_cost_few_looks_and_few_writes() -> None:
+    """News are gathered: writing the status for every pod would be a thousand looks at a thousand pods."""
+
+    async def main(clock: VirtualClock) -> None:
+        async with workloads(clock, start_seconds=0.5) as each:
+            writes = 0
+
+            async def count(request: Request, send: Callable[[Request], Awaitable[Response]]) -> Response:
+                nonlocal writes
+                writes += request.method == "PUT"
+                return await send(request)
+
+            each.cluster.transports["replicaset-controller"].alter = count
+            await each.create(replica_set(replicas=1000))
+            assert (await each.replica_set()).status.available_replicas == 1000
+            assert writes <= 12
+
+    run_virtual(main)
+
+
+def test_what_is_never_seen_to_happen_is_given_up_after_five_minutes() -> None:
+    """A create that the server says it did, and did not."""
+
+    async def main(clock: VirtualClock) -> None:
+        async with workloads(clock) as each:
+            lies = 1
+
+            async def lie(request: Request, send: Callable[[Request], Awaitable[Response]]) -> Response:
+                nonlocal lies
+                if request.method == "POST" and request.path.endswith("/pods") and lies:
+                    lies -= 1
+                    return Response(201, {"content-type": "application/json"}, request.body)
+                return await send(request)
+
+            each.cluster.transports["replicaset-controller"].alter = lie
+            await each.create(replica_set(), seconds=290)
+            assert len(await each.pods()) == 2
+            await each.cluster.pass_time(15)
+            assert len(await each.pods()) == 3
+
+    run_virtual(main)

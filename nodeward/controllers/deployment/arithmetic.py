@@ -78,12 +78,15 @@ def _bounds(deployment: Deployment) -> tuple[int, int]:
     return surge, unavailable if surge or unavailable else 1
 
 
-def grown(deployment: Deployment, new: ReplicaSet, sets: Iterable[ReplicaSet]) -> int:
-    """The size the new replica set may have now; `sets` are all, the new one among them."""
+def grown(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> int:
+    """The size the new replica set may have now, beside the old ones."""
     wanted, present = replicas(deployment), replicas(new)
     if not is_rolling(deployment):
         return wanted
-    room = wanted + max_surge(deployment) - occupied(sets)
+    if any(each.status.observed_generation < each.metadata.generation for each in old):
+        # How many pods it has is not known: its last word is about another size.
+        return present
+    room = wanted + max_surge(deployment) - occupied((*old, new))
     return present + min(room, wanted - present) if room > 0 else present
 
 
@@ -93,7 +96,7 @@ def rolling_step(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaS
     if replicas(new) > wanted:
         return {new.metadata.name: wanted}
     if replicas(new) < wanted:
-        size = grown(deployment, new, (*old, new))
+        size = grown(deployment, new, old)
         if size != replicas(new):
             return {new.metadata.name: size}
     return _shrunk(deployment, new, by_age(active(old)))

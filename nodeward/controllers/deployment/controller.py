@@ -214,7 +214,7 @@ class DeploymentController:
         reference = controller_reference(deployment, self._claims.kind)
         number = revisions.next_revision(look.old)
         wanted = revisions.new_replica_set(deployment, reference, number, most)
-        wanted.spec.replicas = size = grown(deployment, wanted, (*look.old, wanted))
+        wanted.spec.replicas = size = grown(deployment, wanted, look.old)
         name = wanted.metadata.name
         try:
             look.new = await self._client.create(wanted)

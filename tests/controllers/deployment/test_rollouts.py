@@ -413,3 +413,21 @@ def test_a_deployment_that_is_being_deleted_only_counts() -> None:
             assert (await each.deployment()).status.observed_generation >= 3
 
     run_virtual(main)
+
+
+def test_pods_lost_with_their_node_mid_rollout_are_replaced_and_the_rollout_ends() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with workloads(clock, nodes=("n1", "n2", "n3", "n4"), start_seconds=3.0) as each:
+            await each.create(deployment(replicas=12, surge="25%", unavailable="25%"))
+            await each.set_image("web:2", seconds=4)
+            bounds = Bounds(each)
+            lost = await each.pods(lambda pod: is_active(pod) and pod.spec.node_name == "n1")
+            assert lost
+            for pod in lost:
+                await each.cluster.client.delete(Pod, pod.metadata.name, NAMESPACE, grace_period=0)
+            await each.cluster.pass_time(60)
+            assert [image(pod) for pod in await each.pods(is_ready)] == ["web:2"] * 12
+            assert bounds.most <= 15
+            assert bounds.fewest_ready >= 9 - len(lost)
+
+    run_virtual(main)
