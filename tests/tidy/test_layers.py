@@ -12,6 +12,7 @@ from tests.tidy.repository import Module, imported, module, modules, read, settl
 LAYERS = (
     ("cli", "web"),
     ("rehearsal",),
+    ("cluster",),
     ("apiserver", "kubelet", "controllers", "autoscaler"),
     ("scheduler",),
     ("machinery",),

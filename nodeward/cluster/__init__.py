@@ -1,0 +1,1 @@
+"""Whole clusters from one description: live for `nodeward up`, in virtual time for tests and rehearsals."""

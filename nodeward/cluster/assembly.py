@@ -1,0 +1,186 @@
+"""One cluster, put together from its description: API server, scheduler, controllers and nodes.
+
+The only place that wires components to each other, for every world: `nodeward up` hands in a store on disk and the
+real clock, tests and rehearsals a store in memory and a virtual one. Parts meet only through the API server's clients.
+
+What must stay true: `start` brings the parts up in the order they need each other and `stop` takes them down in the
+other; whatever fails in between, what was started is stopped.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import Final
+
+from nodeward.apiserver.auth.user import User
+from nodeward.apiserver.loopback import LOOPBACK_USER
+from nodeward.apiserver.server import ApiServer, Settings
+from nodeward.base.errors import ConfigError
+from nodeward.cluster.description import ClusterDescription, Pool
+from nodeward.cluster.identities import FLEET, SCHEDULER, controller_client
+from nodeward.cluster.pools import models, node_name, specifications
+from nodeward.controllers.runner import Runner
+from nodeward.features.declared import Version
+from nodeward.kubelet.host import Host
+from nodeward.kubelet.node.specification import NodeSpecification
+from nodeward.kubelet.runtime.sim import SimRuntime
+from nodeward.machinery.client import Client
+from nodeward.machinery.clock import Chance, Clock
+from nodeward.scheduler.scheduler import Scheduler
+from nodeward.store.interface import Store
+
+
+@dataclass(slots=True)
+class RunningPool:
+    """A pool and its nodes as they are now."""
+
+    pool: Pool
+    place: int
+    nodes: tuple[NodeSpecification, ...]
+
+
+class Cluster:
+    """Start it, use it, stop it. `settings` are the API server's; gates and version come from the description."""
+
+    def __init__(
+        self,
+        description: ClusterDescription,
+        store: Store,
+        clock: Clock,
+        chance: Chance,
+        settings: Settings | None = None,
+        *,
+        root_ca: str | None = None,
+    ) -> None:
+        self.description: Final = description
+        self.clock: Final = clock
+        self._chance = chance
+        self._root_ca = root_ca
+        chosen = settings or Settings()
+        self.server: Final = ApiServer(
+            store,
+            clock,
+            chance.child("apiserver"),
+            replace(chosen, kubernetes_version=description.version, gates=description.gates),
+        )
+        self.scheduler: Scheduler | None = None
+        self.controllers: Runner | None = None
+        #: the simulated nodes; None while there are none
+        self.fleet: Host | None = None
+        self.pools: Final[dict[str, RunningPool]] = {}
+        self._running = AsyncExitStack()
+
+    # -- life
+
+    async def start(self) -> None:
+        """Bring everything up."""
+        try:
+            await self.start_server()
+            await self.start_parts()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def start_server(self) -> None:
+        """The API server alone: whoever opens sockets does so after this."""
+        self._running.push_async_callback(self.server.stop)
+        await self.server.start()
+
+    async def start_parts(self) -> None:
+        """Controllers, scheduler and nodes."""
+        wanted = self.description
+        if wanted.has_controllers:
+            await self._start_controllers()
+        if wanted.has_scheduler:
+            await self._start_scheduler()
+        for pool in wanted.pools:
+            await self.add_pool(pool)
+
+    async def stop(self) -> None:
+        """Take everything down; nothing acknowledged is lost."""
+        await self._running.aclose()
+
+    def client(self, component: str, user: User = LOOPBACK_USER) -> Client:
+        """A way in without a wire; without a user, one that may do everything."""
+        return self.server.client(component, user)
+
+    async def _start_controllers(self) -> None:
+        gates = self.description.controller_gates or self.description.gates
+        self.controllers = Runner(
+            lambda name: controller_client(self.server, name),
+            self.clock,
+            self._chance.child("controllers"),
+            gates=gates,
+            root_ca=self._root_ca,
+        )
+        self._running.push_async_callback(self.controllers.stop)
+        await self.controllers.start()
+        await self.controllers.settled()  # a fresh cluster needs something of them before its first pod
+
+    async def _start_scheduler(self) -> None:
+        gates = self.description.scheduler_gates or self.description.gates
+        settings = self.description.scheduler
+        self.scheduler = Scheduler(
+            self.client("kube-scheduler", SCHEDULER),
+            self.clock,
+            self._chance.child("scheduler"),
+            gates=gates,
+            version=Version.parse(gates.version),
+            settings=None if settings is None else replace(settings, leader_elect=False),
+        )
+        self._running.push_async_callback(self.scheduler.stop)
+        await self.scheduler.start()
+
+    # -- nodes
+
+    async def add_pool(self, pool: Pool) -> None:
+        """Start the kubelets of a pool."""
+        if pool.name in self.pools:
+            raise ConfigError(f"there is a pool {pool.name!r} already")
+        if pool.runtime != "sim":
+            raise ConfigError(f"pool {pool.name!r}: runtime {pool.runtime!r} is not built in here")
+        fleet = await self._fleet(pool)
+        running = RunningPool(pool, len(self.pools), ())
+        self.pools[pool.name] = running
+        running.nodes = self._nodes(running)
+        fleet.add_nodes(running.nodes)
+
+    async def change_pool(self, pool: Pool) -> None:
+        """Make a pool what it is now: an upgrade restarts its kubelets one after the other; more or fewer nodes
+        start or stop kubelets (the objects of nodes that are gone stay until somebody deletes them)."""
+        running = self.pools.get(pool.name)
+        if running is None:
+            raise ConfigError(f"there is no pool {pool.name!r}; there are {', '.join(self.pools) or 'none'}")
+        fleet = await self._fleet(pool)
+        before, running.pool = running.pool, pool
+        running.nodes = self._nodes(running)
+        for number in range(pool.nodes, before.nodes):
+            fleet.stop_node(node_name(pool, number))
+        is_same = replace(pool, nodes=0) == replace(before, nodes=0)
+        for number, node in enumerate(running.nodes):
+            if number >= before.nodes:
+                fleet.add_node(node)
+            elif not is_same:
+                await fleet.restart_node(node)
+
+    def _nodes(self, running: RunningPool) -> tuple[NodeSpecification, ...]:
+        fleet = self.fleet
+        version = fleet.runtime.version if fleet is not None else ""
+        shared = models(running.pool, runtime_version=version)
+        return tuple(specifications(running.pool, shared, running.place))
+
+    async def _fleet(self, pool: Pool) -> Host:
+        """The host of the simulated nodes; started with the first pool."""
+        if self.fleet is None:
+            runtime = SimRuntime(self.clock, pool.behaviour)
+            self.fleet = Host(
+                self.client("kubelet", FLEET),
+                self.clock,
+                self._chance.child("fleet"),
+                runtime,
+                expected_nodes=sum(each.nodes for each in self.description.pools),
+            )
+            self._running.push_async_callback(self.fleet.stop)
+            await self.fleet.start()
+        return self.fleet

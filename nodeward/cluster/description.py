@@ -1,0 +1,83 @@
+"""What a cluster consists of, as values: versions and gates of its parts, and its pools of nodes.
+
+Every part has gates of its own, because in a real cluster every part has its own version: an API server of 1.37, a
+scheduler of 1.36 and nodes of 1.35 are one description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from nodeward.api.core_v1.references import Taint
+from nodeward.base.errors import ConfigError
+from nodeward.base.quantity import Quantity
+from nodeward.features import Gates
+from nodeward.kubelet.config.settings import KubeletSettings
+from nodeward.kubelet.runtime.behaviour import USUAL, Behaviour
+from nodeward.scheduler.settings import SchedulerSettings
+
+RuntimeName = Literal["sim", "process", "cri"]
+RUNTIMES: Final[tuple[RuntimeName, ...]] = ("sim", "process", "cri")
+
+ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+REGION_LABEL: Final = "topology.kubernetes.io/region"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Nodes that are alike. Changing the version or the gates of a pool restarts its kubelets."""
+
+    name: str
+    nodes: int = 1
+    #: the Kubernetes version of its kubelets, like "1.36"
+    version: str = "1.37"
+    #: as --feature-gates has them
+    feature_gates: str = ""
+    runtime: RuntimeName = "sim"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    #: nodes take turns
+    zones: tuple[str, ...] = ()
+    #: cpu, memory and so on; what is not said is as usual
+    capacity: Mapping[str, Quantity] = field(default_factory=dict)
+    #: everything else a kubelet can be told; its gates are those of the pool
+    settings: KubeletSettings | None = None
+    #: how simulated containers behave unless their pod says otherwise
+    behaviour: Behaviour = USUAL
+
+    def gates(self) -> Gates:
+        """Of its kubelets."""
+        try:
+            return Gates.of(self.version, self.feature_gates)
+        except ConfigError as error:
+            raise ConfigError(f"pool {self.name!r}: {error}") from None
+
+    def upgraded(self, version: str = "", feature_gates: str | None = None) -> Pool:
+        """The pool with another version, or other gates."""
+        return replace(
+            self,
+            version=version or self.version,
+            feature_gates=self.feature_gates if feature_gates is None else feature_gates,
+            # Settings read for other gates may hold what these do not allow; the caller brings new ones.
+            settings=None if self.settings is None else replace(self.settings),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDescription:
+    """A cluster. Parts that are None are not run."""
+
+    #: of the control plane, unless a part says otherwise
+    version: str = "1.37"
+    gates: Gates = field(default_factory=lambda: Gates.of("1.37"))
+    pools: tuple[Pool, ...] = ()
+    has_scheduler: bool = True
+    scheduler: SchedulerSettings | None = None
+    #: the scheduler's and the controllers' own gates; None: as the API server's
+    scheduler_gates: Gates | None = None
+    controller_gates: Gates | None = None
+    has_controllers: bool = True
+    #: names as --controllers takes them
+    controllers: tuple[str, ...] = ("*",)
