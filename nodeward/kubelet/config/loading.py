@@ -30,6 +30,7 @@ from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.config.shape import API_VERSION, CONFIGURATION, KIND
 
 _NO_GATES: Final[Mapping[str, bool]] = MappingProxyType({})
+_DEFAULTS: Final = KubeletSettings()
 
 
 def load_file(path: str, version: str, gates: Mapping[str, bool] = _NO_GATES) -> KubeletSettings:
@@ -106,7 +107,7 @@ def _settings(
         client_ca_file=authentication.get("x509", {}).get("clientCAFile", ""),
         tls_cert_file=get("tlsCertFile", ""),
         tls_private_key_file=get("tlsPrivateKeyFile", ""),
-        streaming_idle_ns=get("streamingConnectionIdleTimeout") or KubeletSettings().streaming_idle_ns,
+        streaming_idle_ns=get("streamingConnectionIdleTimeout") or _DEFAULTS.streaming_idle_ns,
         register_node=get("registerNode", True),
         taints=_taints(get("registerWithTaints", []), problems),
         readiness_gates=read_readiness_gates(get("nodeReadinessGates", []), gates, problems),
@@ -123,14 +124,14 @@ def _settings(
         reservation=read_reservation(tree, problems),
         cpu_policy=policy,
         cpu_options=read_cpu_options(policy, get("cpuManagerPolicyOptions", {}), gates, problems),
-        cpu_reconcile_ns=get("cpuManagerReconcilePeriod") or KubeletSettings().cpu_reconcile_ns,
+        cpu_reconcile_ns=get("cpuManagerReconcilePeriod") or _DEFAULTS.cpu_reconcile_ns,
         memory_policy=get("memoryManagerPolicy") or "None",
         topology_policy=get("topologyManagerPolicy") or "none",
         topology_scope=get("topologyManagerScope") or "container",
         topology_options=MappingProxyType(topology_options),
         static_pod_path=get("staticPodPath", ""),
-        sync_ns=get("syncFrequency") or KubeletSettings().sync_ns,
-        file_check_ns=get("fileCheckFrequency") or KubeletSettings().file_check_ns,
+        sync_ns=get("syncFrequency") or _DEFAULTS.sync_ns,
+        file_check_ns=get("fileCheckFrequency") or _DEFAULTS.file_check_ns,
         serialize_image_pulls=get("serializeImagePulls", pulls is None or pulls < 2),
         max_parallel_image_pulls=pulls,
         max_restart_ns=get("crashLoopBackOff", {}).get(
@@ -142,9 +143,9 @@ def _settings(
         cluster_domain=get("clusterDomain", ""),
         resolv_conf=get("resolvConf", "/etc/resolv.conf"),
         allowed_unsafe_sysctls=tuple(get("allowedUnsafeSysctls", ())),
-        runtime_endpoint=get("containerRuntimeEndpoint") or KubeletSettings().runtime_endpoint,
+        runtime_endpoint=get("containerRuntimeEndpoint") or _DEFAULTS.runtime_endpoint,
         image_endpoint=get("imageServiceEndpoint", ""),
-        runtime_timeout_ns=get("runtimeRequestTimeout") or KubeletSettings().runtime_timeout_ns,
+        runtime_timeout_ns=get("runtimeRequestTimeout") or _DEFAULTS.runtime_timeout_ns,
         pod_logs_dir=get("podLogsDir") or "/var/log/pods",
         container_log_max_size=get("containerLogMaxSize") or "10Mi",
         container_log_max_files=get("containerLogMaxFiles", 5),

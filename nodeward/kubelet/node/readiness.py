@@ -51,10 +51,13 @@ class ReadinessStep:
 class ReadinessCore:
     """The readiness gates of one node in one kubelet run."""
 
-    __slots__ = ("_probers", "_timers")
+    __slots__ = ("_probers", "_settled", "_settled_step", "_timers")
 
     def __init__(self, settings: tuple[ReadinessGateSettings, ...], started_ns: int) -> None:
         self._timers = Timers()
+        #: for which node and readiness nothing was to be done, and what was said then
+        self._settled: tuple[str, str, bool] | None = None
+        self._settled_step = ReadinessStep()
         self._probers: Final = {
             each.gate.condition_type: GateProber(each.probe, started_ns)
             for each in settings
@@ -72,6 +75,9 @@ class ReadinessCore:
         outcomes: Mapping[str, ProbeOutcome] = _NO_OUTCOMES,
     ) -> ReadinessStep:
         """One look. `is_ready` is what this kubelet says, so that Ready of a former run starts no timer."""
+        seen = (node.metadata.uid, node.metadata.resource_version, is_ready)
+        if not outcomes and seen == self._settled and not self._is_due(monotonic_ns):
+            return self._settled_step
         gates = node.spec.readiness_gates
         for name, outcome in outcomes.items():
             if name in self._probers:
@@ -85,12 +91,15 @@ class ReadinessCore:
                 after[name] = _written(before.get(name), name, "Unknown", NODE_RESTARTED, message, now)
         self._take_probes(gates, after, now)
         expired = self._advance(gates, after, is_ready, now, monotonic_ns)
-        return ReadinessStep(
+        step = ReadinessStep(
             tuple(after[gate.condition_type] for gate in gates if _differs(gate, before, after)),
             label_changes(gates, node.metadata.labels),
             self._timers.next_expiry_ns(gates),
             expired,
         )
+        is_idle = not step.conditions and not step.labels
+        self._settled, self._settled_step = (seen if is_idle else None), step
+        return step
 
     def probes_due(self, node: Node, monotonic_ns: int) -> list[tuple[str, GateProbe]]:
         """The probes to start now, which count as started; only of gates the node still has."""
@@ -104,6 +113,10 @@ class ReadinessCore:
         return min((prober.next_ns for prober in self._probers.values()), default=None)
 
     # -- steps of a step
+
+    def _is_due(self, monotonic_ns: int) -> bool:
+        deadline = self._settled_step.deadline_ns
+        return deadline is not None and monotonic_ns >= deadline
 
     def _take_probes(
         self, gates: list[NodeReadinessGate], conditions: dict[str, NodeCondition], now: str

@@ -27,6 +27,7 @@ from nodeward.machinery.clock import Chance
 from nodeward.rules.readiness import LabelChanges
 
 _NO_LABELS: Final = LabelChanges()
+_PAGES: Final = "hugepages-"
 #: Parts of the status that are ours alone, and are sent field by field.
 _STRUCTS: Final = ("node_info", "daemon_endpoints", "features")
 
@@ -127,15 +128,15 @@ class NodeStatusCore:
         return due is None or monotonic_ns >= due
 
     def _capacity(self, stored: NodeStatus) -> Mapping[str, Quantity]:
-        """What the node has: ours, and what others say it has besides."""
-        return {**stored.capacity, **self.specification.model.whole_capacity()}
+        """What the node has: ours, and what others say it has besides. Sizes of huge pages are ours to know."""
+        theirs = {name: amount for name, amount in stored.capacity.items() if not name.startswith(_PAGES)}
+        return {**theirs, **self.specification.model.whole_capacity()}
 
     def _differences(self, stored: NodeStatus, facts: NodeFacts) -> dict[str, Any]:
         specification = self.specification
         found: dict[str, Any] = {}
         capacity = self._capacity(stored)
         allocatable = specification.settings.reservation.allocatable(capacity)
-        gone = [name for name in stored.allocatable if name not in capacity and "/" in name]
         for name, wanted, present in (
             ("capacity", capacity, stored.capacity),
             ("allocatable", allocatable, stored.allocatable),
@@ -143,8 +144,9 @@ class NodeStatusCore:
             changed: dict[str, Any] = {
                 key: str(amount) for key, amount in wanted.items() if present.get(key) != amount
             }
-            if name == "allocatable":
-                changed |= dict.fromkeys(gone)
+            changed |= dict.fromkeys(
+                key for key in present if key not in wanted and ("/" in key or key.startswith(_PAGES))
+            )
             if changed:
                 found[name] = changed
         addresses = specification.node_addresses()

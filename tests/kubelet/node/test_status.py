@@ -159,6 +159,17 @@ def test_what_others_write_over_the_kubelets_own_is_put_right_at_the_next_check(
     assert run.look().patch is None
 
 
+def test_sizes_of_huge_pages_the_machine_no_longer_has_are_taken_back() -> None:
+    run = Run(specification())
+    run.others_write(
+        {"status": {"capacity": {"hugepages-1Gi": "2Gi"}, "allocatable": {"hugepages-1Gi": "2Gi"}}}
+    )
+    step = run.look()
+    assert step.patch is not None
+    assert step.patch["status"]["capacity"] == step.patch["status"]["allocatable"] == {"hugepages-1Gi": None}
+    assert "hugepages-1Gi" not in run.node.status.capacity
+
+
 def test_equal_amounts_written_otherwise_are_no_difference() -> None:
     run = Run(specification())
     run.others_write({"status": {"capacity": {"cpu": "4000m"}}})
