@@ -75,12 +75,11 @@ class Cluster:
 
     async def start(self) -> None:
         """Bring everything up."""
-        try:
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(self.stop)
             await self.start_server()
             await self.start_parts()
-        except BaseException:
-            await self.stop()
-            raise
+            undo.pop_all()
 
     async def start_server(self) -> None:
         """The API server alone: whoever opens sockets does so after this."""

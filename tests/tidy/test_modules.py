@@ -21,7 +21,6 @@ WAITING = {
     "nodeward/cluster/assembly.py": "nodeward up",
     "nodeward/kubelet/checkpoint.py": "the node agent",
     "nodeward/machinery/serving/websocket.py": "exec and attach of the node agent",
-    "nodeward/kubelet/runtime/sim.py": "the node agent",
     "nodeward/api/validation/autoscaling.py": "the scale subresource of the API server",
     "nodeward/rules/resize.py": "the kubelet",
     "nodeward/rules/skew.py": "the rehearsal",
