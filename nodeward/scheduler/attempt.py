@@ -6,6 +6,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from nodeward.api.core_v1.pod import Pod
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.queue.queued_pod import Place, QueuedPod
 
@@ -50,3 +53,8 @@ class Attempt:
     #: set while Permit plugins make it wait
     waiting: WaitingPod | None = None
     failure: Failure | None = None
+
+
+def as_placed(pod: Pod, node: str) -> Pod:
+    """The pod as it would be had the API taken its binding: what others must hear when that comes to nothing."""
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from nodeward.base.invariant import InvariantBroken
-from nodeward.scheduler.attempt import SCHEDULER_ERROR, UNSCHEDULABLE, Attempt, Failure
+from nodeward.scheduler.attempt import SCHEDULER_ERROR, UNSCHEDULABLE, Attempt, Failure, as_placed
 from nodeward.scheduler.cache.classes import own_cycle
 from nodeward.scheduler.cache.plugin_set import PluginFailed
 from nodeward.scheduler.cache.stopwatch import Stopwatch
@@ -138,14 +138,15 @@ class Engine:
             if was_assumed:
                 self.queue.move_all(
                     ASSIGNED_POD_DELETE,
-                    view.pod,
+                    as_placed(view.pod, node),
                     None,
                     self.clock.monotonic_ns(),
                     lambda other: other.uid != view.uid,
                 )
             return
         if was_assumed:
-            self.queue.assigned_pod_deleted(view, self.clock.monotonic_ns())
+            gone = as_placed(view.pod, node)
+            self.queue.move_all(ASSIGNED_POD_DELETE, gone, None, self.clock.monotonic_ns())
         LOG.warning("pod %s was not bound to %s: %s", view.key, node, status.message)
         reason = UNSCHEDULABLE if status.is_rejected else SCHEDULER_ERROR
         self._fail(attempt, reason, status.message)

@@ -17,6 +17,7 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.meta import KubeObject
 from nodeward.machinery.informer import InformerFactory
+from nodeward.scheduler.attempt import as_placed
 from nodeward.scheduler.cycle import Engine
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Resource
 from nodeward.scheduler.framework.pod import PodView
@@ -143,10 +144,11 @@ class Follower:
 
     def _drop_assumed(self, view: PodView) -> None:
         """A pod that is placed but not bound goes: its room must not be kept. Its binding will fail by itself."""
+        gone = as_placed(view.pod, self._table.node_of(view.uid) or "")
         waiting = self._waiting.get(view.uid)
         if waiting is None or not waiting.reject("", "removed"):
             self._table.remove_pod(view.uid)
-        self._happened(ASSIGNED_POD_DELETE, view.pod, None)
+        self._happened(ASSIGNED_POD_DELETE, gone, None)
 
     def _promise_ended(self, view: PodView) -> None:
         """A node is no longer promised to the pod: those who had to respect that may fit there now."""
