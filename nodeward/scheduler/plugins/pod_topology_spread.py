@@ -76,7 +76,7 @@ class Ranking:
     """What a score needs: per soft constraint the pods in each domain, and what one of them weighs."""
 
     plan: Plan
-    labels: LabelColumns
+    table: NodeTable
     counts: list[Sums]
     weights: list[float]
 
@@ -175,14 +175,14 @@ class PodTopologySpread(PodTopologySpreadHints):
     # -- score
 
     def pre_score(self, cycle: Cycle, pod: PodView, table: NodeTable, rows: Ints | None = None) -> Status:
-        """`rows` are the feasible ones; if they are not given, `score_rows` takes those it is asked about for them."""
+        """`rows` are the feasible ones; if not given, `score_rows` takes those it is asked about, `score` all nodes."""
         cycle.data.pop(_SCORES, None)
         constraints = self.constraints.of(pod)
         if not constraints.soft or not table.count:
             return SKIP
         plan = self._plan(pod, constraints, table)
         counts = [_EMPTY if _is_host(field) else field.sums(table) for field in plan.soft]
-        ranking = cycle.data[_SCORES] = Ranking(plan, table.labels, counts, [])
+        ranking = cycle.data[_SCORES] = Ranking(plan, table, counts, [])
         if rows is not None:
             ranking.weights = _weights(plan, table, rows)
         return SUCCESS
@@ -218,6 +218,8 @@ class PodTopologySpread(PodTopologySpreadHints):
         ranking: Ranking = cycle.data[_SCORES]
         labels = node.node.metadata.labels
         total = 0.0
+        if not ranking.weights:
+            ranking.weights = _weights(ranking.plan, ranking.table, ranking.table.rows())
         for field, counts, weight in zip(ranking.plan.soft, ranking.counts, ranking.weights, strict=True):
             constraint = field.constraint
             value = labels.get(constraint.topology_key)
@@ -228,7 +230,7 @@ class PodTopologySpread(PodTopologySpreadHints):
             if _is_host(field):
                 here = float(sum(constraint.group.holds_pod(each) for each in node.pods))
             else:
-                number = ranking.labels.number(constraint.topology_key, value)
+                number = ranking.table.labels.number(constraint.topology_key, value)
                 here = float(counts[number]) if number is not None else 0.0
             total += here * weight + (constraint.max_skew - 1)
         return int(total + 0.5)
