@@ -19,8 +19,19 @@ from nodeward.kubelet.pods.container_life import ContainerLife, Role
 from nodeward.kubelet.pods.restarting import could_restart_all
 from nodeward.kubelet.pods.state import FAILED, SUCCEEDED, PodState, Sandbox
 
-_OWNED: Final = frozenset(
-    {"PodScheduled", "Ready", "Initialized", "ContainersReady", "PodResizeInProgress", "PodResizePending"}
+#: What a node of some version writes itself.
+OWNED: Final = frozenset(
+    {
+        *(
+            "PodScheduled",
+            "Ready",
+            "Initialized",
+            "ContainersReady",
+            "PodResizeInProgress",
+            "PodResizePending",
+        ),
+        *("PodReadyToStartContainers", "AllContainersRestarting"),
+    }
 )
 _SANDBOX: Final = "PodReadyToStartContainers"
 _RESTARTING: Final = "AllContainersRestarting"
@@ -102,11 +113,11 @@ def pod_conditions(
 
 
 def _is_owned(state: PodState, type_: str) -> bool:
-    return (
-        type_ in _OWNED
-        or (type_ == _SANDBOX and state.rules.has_sandbox_condition)
-        or (type_ == _RESTARTING and state.rules.has_restart_all)
-    )
+    if type_ == _SANDBOX:
+        return state.rules.has_sandbox_condition
+    if type_ == _RESTARTING:
+        return state.rules.has_restart_all
+    return type_ in OWNED
 
 
 def _ended(phase: str) -> str:

@@ -188,6 +188,7 @@ class ContainerLife:
         """It does not run, and everybody may know why."""
         if self.state is State.STARTING:
             self.state = State.WAITING if self.exit is None else State.EXITED
+        self.stop = Stop.NOT
         self.reason, self.message = reason, message
         self.retry_ns, self.show_ns = retry_ns, 0
 

@@ -116,7 +116,10 @@ def _exited(state: PodState, life: ContainerLife, event: ContainerExited, now_ns
 def container_failed(
     state: PodState, life: ContainerLife, reason: str, message: str, now_ns: int, out: list[Command]
 ) -> None:
-    """It did not start: users hear why, and it is tried again later."""
+    """It did not start: users hear why, and it is tried again later; at the end of a pod nobody cares."""
+    if state.is_ending:
+        life.wait("", "", 0)
+        return
     out.extend(failed_start(life.spec.name, life.spec.image, reason, message))
     if reason in PULL_REASONS:
         after_failed_pull(state, life, reason, message, now_ns)

@@ -25,7 +25,7 @@ from nodeward.kubelet.pods.happening import container_failed, happen
 from nodeward.kubelet.pods.planning import probe_plans
 from nodeward.kubelet.pods.pod_status import pod_status
 from nodeward.kubelet.pods.probing import LIVENESS, READINESS, STARTUP, ProbePlan, errored, unhealthy
-from nodeward.kubelet.pods.renewal import renew
+from nodeward.kubelet.pods.renewal import follow_api, is_echo, renew, take_specs
 from nodeward.kubelet.pods.restarting import restarts_after_kill
 from nodeward.kubelet.pods.rules import RETRY_NS, LifecycleRules
 from nodeward.kubelet.pods.starting import step
@@ -62,7 +62,12 @@ class PodLifecycle:
         state = self._state
         invariant(pod.metadata.uid == state.pod.metadata.uid, "a pod with another uid is another pod")
         out: list[Command] = []
+        old, state.pod = state.pod, pod
+        if is_echo(old, pod):
+            take_specs(state)
+            return out
         renew(state, pod, now_ns, out)
+        follow_api(state, now_ns, out)
         if pod.metadata.deletion_timestamp is not None:
             self._delete(now_ns, out)
         return self._go_on(now_ns, out)

@@ -97,7 +97,7 @@ def _sum_up(state: PodState) -> None:
         state.allocated = {}
         state.resources = ResourceRequirements()
         return
-    if any(life.allocated is not life.spec.resources for life in lives):
+    if any(life.allocated != life.spec.resources for life in lives):
         pod = _as_promised(state)
     state.allocated = pod_requests(pod)
     state.resources = ResourceRequirements(requests=state.allocated, limits=pod_limits(pod))

@@ -1,4 +1,4 @@
-"""A newer version of a pod's object: what may change in it while the pod lives.
+"""A newer version of a pod's object: what may change in it while the pod lives, and what is only our own echo.
 
 What must stay true: resources are not taken over here (what the node has promised changes only by its own decision);
 a container that is stopping, or a pod that ends, is not disturbed.
@@ -7,15 +7,61 @@ a container that is stopping, or a pod that ends, is not disturbed.
 from __future__ import annotations
 
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_status import PodStatus
 from nodeward.kubelet.pods.commands import Command
+from nodeward.kubelet.pods.conditions import OWNED
 from nodeward.kubelet.pods.container_life import ContainerLife, Role, State, Stop
-from nodeward.kubelet.pods.state import PodState
-from nodeward.kubelet.pods.stopping import begin_stop
+from nodeward.kubelet.pods.state import TERMINAL, PodState
+from nodeward.kubelet.pods.stopping import begin_end, begin_stop
+
+
+def is_echo(old: Pod, new: Pod) -> bool:
+    """Whether a newer version holds nothing but what this node wrote itself: nothing follows from it.
+
+    Every start of a pod comes back so, two or three times, which a fleet must not pay for.
+    """
+    before, now = old.metadata, new.metadata
+    return (
+        before.generation == now.generation
+        and before.deletion_timestamp == now.deletion_timestamp
+        and before.deletion_grace_period_seconds == now.deletion_grace_period_seconds
+        and (old.status.phase == new.status.phase or new.status.phase not in TERMINAL)
+        and _of_others(old.status) == _of_others(new.status)
+        and old.spec == new.spec
+    )
+
+
+def _of_others(status: PodStatus) -> tuple[object, ...]:
+    return (
+        [each for each in status.conditions if each.type not in OWNED],
+        status.nominated_node_name,
+        status.resource_claim_statuses,
+        status.extended_resource_claim_status,
+        status.node_allocatable_resource_claim_statuses,
+        status.volume_health,
+    )
+
+
+def take_specs(state: PodState) -> None:
+    """Point to the containers of the newest version, so that an older one can be forgotten."""
+    spec = state.pod.spec
+    for life, new in zip(state.inits, spec.init_containers, strict=False):
+        life.spec = new
+    for life, new in zip(state.mains, spec.containers, strict=False):
+        life.spec = new
+
+
+def follow_api(state: PodState, now_ns: int, out: list[Command]) -> None:
+    """Somebody else (who took the node for dead) has ended the pod in the API: there is no way back."""
+    status = state.pod.status
+    if status.phase in TERMINAL and not state.final_phase and not state.is_ending:
+        state.final_phase = status.phase
+        state.reason, state.message = status.reason, status.message
+        begin_end(state, now_ns, state.grace_ns(), out)
 
 
 def renew(state: PodState, pod: Pod, now_ns: int, out: list[Command]) -> None:
     """Take over what may change in a spec: images, deadlines, and debugging containers that come along."""
-    state.pod = pod
     spec = pod.spec
     for lives, specs in ((state.inits, spec.init_containers), (state.mains, spec.containers)):
         for life, new in zip(lives, specs, strict=False):

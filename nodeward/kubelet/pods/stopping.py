@@ -89,6 +89,11 @@ def end_step(state: PodState, now_ns: int, out: list[Command]) -> None:
         for life in (*state.ephemerals, *state.mains, *reversed(state.inits)):
             if life.state is State.STARTING:
                 is_starting = True
+                if life.stop is Stop.NOT:
+                    # A runtime that can give up a start does; with another it is stopped as soon as it runs.
+                    life.stop = Stop.ASKED
+                    life.stop_ns = now_ns
+                    _ask(life, now_ns, out)
             elif life.state is State.RUNNING:
                 has_running = True
                 if life.stop is Stop.NOT:
@@ -100,7 +105,7 @@ def end_step(state: PodState, now_ns: int, out: list[Command]) -> None:
         if has_running:
             return
         if is_starting:
-            # The runtime cannot be told to give up a start; a pod to be deleted is removed whole when its time is up.
+            # A pod that is to be deleted is removed whole when its time is up, whatever becomes of the start.
             if not (state.is_deletion or state.is_gone):
                 return
             if now_ns < state.end_ns:

@@ -6,7 +6,7 @@ import pytest
 
 from nodeward.api.core_v1.container import Probe, ResourceRequirements, VolumeMount
 from nodeward.api.core_v1.pod import Pod
-from nodeward.api.core_v1.pod_status import PodCondition
+from nodeward.api.core_v1.pod_status import PodCondition, PodStatus
 from nodeward.base.duration import SECOND
 from nodeward.base.invariant import InvariantBroken
 from nodeward.base.quantity import Quantity
@@ -220,3 +220,24 @@ def test_mounts_are_shown_with_whether_they_are_read_only_all_the_way_down() -> 
         ("a", "Disabled"),
         ("b", None),
     ]
+
+
+def test_the_echo_of_its_own_status_costs_a_pod_nothing() -> None:
+    node = Node(a_pod(container(readiness_probe=Probe()))).start()
+    status, plans = node.status(), node.life.probes()
+    echo = a_pod(container(readiness_probe=Probe()))
+    echo.status = status
+    assert node.life.update(echo, node.now) == []
+    assert node.life.pod is echo
+    assert node.status() is status
+    assert node.life.probes() is plans
+
+
+def test_a_pod_that_somebody_else_ended_in_the_api_stops() -> None:
+    node = Node(a_pod()).start()
+    node.flush()
+    newer = a_pod()
+    newer.status = PodStatus(phase="Failed", reason="NodeLost", message="gone")
+    node.do(node.life.update(newer, node.now))
+    assert node.flush() == ["stop c 30"]
+    assert (node.status().phase, node.status().reason) == ("Failed", "NodeLost")

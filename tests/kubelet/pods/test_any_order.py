@@ -113,7 +113,7 @@ class AnyLife(RuleBasedStateMachine):
                     self._check_start(name, attempt)
                     self.starting[name] = attempt
                 case StopContainer(name, grace):
-                    assert name in self.running
+                    assert name in self.running or name in self.starting
                     assert grace >= 2
                     self.asked.add(name)
                 case RunHook(name, kind):

@@ -7,7 +7,7 @@ import pytest
 from nodeward.api.core_v1.pod_status import ContainerStatus, PodStatus
 from nodeward.base.duration import SECOND
 from nodeward.kubelet.pods.state import SOURCE_ANNOTATION
-from nodeward.kubelet.runtime.interface import PodGone
+from nodeward.kubelet.runtime.interface import ContainerFailed, PodGone
 from tests.kubelet.pods.driver import BEGIN, UID, Node, a_pod, container, hooked
 
 
@@ -117,7 +117,7 @@ def test_a_start_in_flight_is_waited_for_and_stopped_at_once() -> None:
     node.start()
     node.flush()
     node.delete()
-    assert node.flush() == []
+    assert node.flush() == ["stop c 2"]
     node.has_started("c")
     assert node.flush() == ["stop c 30", "remove pod", "delete"]
 
@@ -129,7 +129,19 @@ def test_a_start_in_flight_is_given_up_when_the_grace_period_is_over() -> None:
     node.flush()
     node.delete(10)
     node.run_for(10)
-    assert node.flush() == ["remove pod", "delete"]
+    assert node.flush() == ["stop c 2", "remove pod", "delete"]
+
+
+def test_a_start_that_the_runtime_gives_up_ends_the_pod_at_once_and_silently() -> None:
+    node = Node(a_pod())
+    node.held = {"c"}
+    node.start()
+    node.do(node.life.stop("Evicted", "low", node.now, 5))
+    node.flush()
+    node.told.clear()
+    node.tell(ContainerFailed(UID, "c", "RunContainerError", "stopped before it started"))
+    assert (node.status().phase, node.life.is_finished) == ("Failed", True)
+    assert node.events() == []
 
 
 def test_nothing_is_restarted_once_the_end_began() -> None:
