@@ -30,7 +30,9 @@ def run(args: argparse.Namespace, environment: Mapping[str, str] = os.environ) -
     try:
         settings = read_environment(environment)
     except ConfigError as error:
-        raise ConfigError(f"the environment of the reporter is wrong: {error}") from None
+        told = str(error)
+        gap = "" if told.startswith("\n") else " "
+        raise ConfigError(f"the environment of the reporter is wrong:{gap}{told}") from None
     config = _as_node(load_config(environment, path=args.kubeconfig, context=args.context), settings)
     level = logging.DEBUG if args.verbose else logging.INFO
     logging.basicConfig(level=level, format="%(asctime)s %(message)s", stream=sys.stderr)

@@ -37,8 +37,8 @@ _OWN_LABELS: Final = (
     BETA_OS_LABEL,
     BETA_ARCH_LABEL,
 )
-_FIRST_WAIT: Final = 0.1
-_LONGEST_WAIT: Final = 7.0
+FIRST_WAIT_SECONDS: Final = 0.1
+LONGEST_WAIT_SECONDS: Final = 7.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def reconcile(existing: Node, specification: NodeSpecification) -> Reconciliatio
 
 def retry_after_seconds(failures: int) -> float:
     """How long to wait before the next attempt to register: 0.1 s, then twice as long each time, 7 s at most."""
-    return min(_FIRST_WAIT * 2.0 ** min(failures - 1, 16), _LONGEST_WAIT) if failures else 0.0
+    return min(FIRST_WAIT_SECONDS * 2.0 ** min(failures - 1, 16), LONGEST_WAIT_SECONDS) if failures else 0.0
 
 
 def _gate_patches(existing: list[NodeReadinessGate], wanted: list[NodeReadinessGate]) -> list[dict[str, Any]]:

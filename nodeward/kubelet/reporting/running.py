@@ -26,7 +26,7 @@ from nodeward.machinery.transport import Request
 
 LOG: Final = logging.getLogger(__name__)
 
-_CHECK_SECONDS: Final = 10.0
+CHECK_SECONDS: Final = 10.0
 _FIRST_WAIT: Final = 1.0
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -47,7 +47,7 @@ class HttpCheck:
             f"{parts.scheme}://{parts.netloc}",
             clock=clock,
             ssl_context=ssl.create_default_context() if parts.scheme == "https" else None,
-            request_timeout=_CHECK_SECONDS,
+            request_timeout=CHECK_SECONDS,
         )
 
     async def __call__(self) -> CheckResult:
