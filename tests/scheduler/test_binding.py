@@ -190,6 +190,20 @@ def test_a_permit_that_does_not_come_in_time_is_a_rejection_and_lets_others_in()
     run_virtual(main)
 
 
+def test_what_happens_while_a_pod_waits_for_its_permit_is_not_lost() -> None:
+    async def main(clock: VirtualClock) -> None:
+        one = Later("One", [])
+        one.answers["permit"] = [(Status(Code.WAIT), 30.0)]
+        async with cluster(clock, more=(one.shipped,)) as world:
+            await world.add_nodes(node("a"))
+            await world.add_pods(pod("p"))
+            await world.patch_node("a", {"metadata": {"labels": {"x": "y"}}})
+            await world.pass_time(35)
+            assert await world.where("p") == "a", "the label that would wake it came before it went back"
+
+    run_virtual(main)
+
+
 def test_a_waiting_pod_that_is_deleted_gives_its_room_back_at_once() -> None:
     async def main(clock: VirtualClock) -> None:
         one = Later("One", [])
