@@ -24,7 +24,7 @@ from nodeward.scheduler.cache.pod_class import PodClass
 from nodeward.scheduler.cache.preparing import Prepared, run_pre_filters, run_pre_scores
 from nodeward.scheduler.framework.plugin import Cycle, Plugin, Rejected
 from nodeward.scheduler.framework.pod import PodView
-from nodeward.scheduler.framework.status import Status
+from nodeward.scheduler.framework.status import Code, Status
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.table import NodeTable
@@ -142,6 +142,16 @@ class PodClasses:
             tuple(name for name, number in named if number < 0),
             {name: found.reasons[number] for name, number in named if number >= 0},
         )
+
+    def rejected_rows(self, pod: PodView, code: Code) -> Ints:
+        """The rows of the nodes that do not fit for a reason with this code."""
+        rows = self._table.rows()
+        found, why, rejected = self._judged(pod, rows)
+        if rejected is not None:
+            return rows if rejected.code is code else rows[:0]
+        # Rows that fit have the number -1.
+        is_it = np.array([*(status.code is code for status in found.reasons), False], np.bool_)
+        return rows[is_it[why]]
 
     def diagnose(self, pod: PodView, more: Mapping[int, Status] | None = None) -> Diagnosis:
         """Why no node fits, in numbers. `more`: rows that plugins let pass and something else ruled out."""

@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nodeward.api.policy_v1 import PodDisruptionBudget
 from nodeward.base.invariant import InvariantBroken
 from nodeward.scheduler.cache.tenants import TenantRows
@@ -24,6 +27,7 @@ from nodeward.scheduler.plugins.preemption.candidate import Wanted
 from nodeward.scheduler.plugins.preemption.eviction import Evictions, is_terminating_by_preemption
 from nodeward.scheduler.plugins.preemption.search import Search
 from nodeward.scheduler.plugins.setting import Handle, Setting
+from nodeward.scheduler.rejections import Rejections
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.table import NodeTable
@@ -75,10 +79,9 @@ class DefaultPreemption:
             return MadeRoom(unschedulable(f"preemption: {hindrance}"))
         if not table.count:
             return MadeRoom(failed("preemption: no nodes available"))
-        helpful = Code.UNSCHEDULABLE
-        nodes = [name for name, status in rejected.items() if status.code is helpful]
+        rows = _hopeful(rejected, table)
         reasons: Counter[str] = Counter()
-        if nodes:
+        if len(rows):
             search = Search(
                 cycle,
                 pod,
@@ -88,8 +91,8 @@ class DefaultPreemption:
                 self._current_budgets(),
                 handle.nominator,
             )
-            offset = self._offset % len(nodes)
-            found = search.run(nodes, offset, self._wanted.of(len(nodes)))
+            offset = self._offset % len(rows)
+            found = search.run(rows, offset, self._wanted.of(len(rows)))
             # Unlike upstream, which starts anywhere by chance, the next search starts where this one ended.
             self._offset = offset + found.looked_at
             if found.best is not None:
@@ -98,8 +101,8 @@ class DefaultPreemption:
                 status = Status(Code.SUCCESS, (f"preemption: {text}",))
                 return MadeRoom(status, found.best.node, evictions.begin(pod, found.best))
             reasons = found.reasons
-        if table.count > len(nodes):
-            reasons[NOT_HELPFUL] += table.count - len(nodes)
+        if table.count > len(rows):
+            reasons[NOT_HELPFUL] += table.count - len(rows)
         text = fit_error_message(table.count, reasons)
         return MadeRoom(unschedulable(f"preemption: {text}"), clears=True)
 
@@ -137,6 +140,13 @@ class DefaultPreemption:
 
     def _seen(self, uid: str) -> PodView | None:
         return self._table.pod(uid) if self._table is not None else None
+
+
+def _hopeful(rejected: Mapping[str, Status], table: NodeTable) -> NDArray[np.int64]:
+    """The rows where somebody's going may help."""
+    if isinstance(rejected, Rejections):
+        return rejected.rows_with(Code.UNSCHEDULABLE)
+    return table.rows_of(name for name, status in rejected.items() if status.code is Code.UNSCHEDULABLE)
 
 
 def _after_pod_is_gone(pod: PodView, old: Any, new: Any) -> Hint:

@@ -24,6 +24,7 @@ from nodeward.scheduler.plugins import REGISTRY
 from nodeward.scheduler.plugins.default_preemption import DefaultPreemption
 from nodeward.scheduler.plugins.setting import Handle, Setting
 from nodeward.scheduler.queue.nominator import Nominator
+from nodeward.scheduler.rejections import Rejections
 from nodeward.scheduler.waiting_pods import WaitingPods
 from tests.scheduler.cache.objects import new_table, node, pod
 from tests.scheduler.plugins.profile import GATES, WEIGHTS
@@ -96,7 +97,8 @@ class Cluster:
         """What the scheduler would be told, if the pod fits nowhere."""
         said = self.classes.explain(view)
         assert not said.fitting, "the pod fits without anybody going"
-        return self.preemption.post_filter(self.classes.cycle(view), view, self.table, said.rejected)
+        rejected = Rejections(self.classes, view, self.table, {})
+        return self.preemption.post_filter(self.classes.cycle(view), view, self.table, rejected)
 
 
 def budget(name: str, app: str, allowed: int, **status: Any) -> PodDisruptionBudget:

@@ -29,8 +29,7 @@ def high(cpu: str = "3", **spec: Any) -> PodView:
 
 def search(cluster: Cluster, view: PodView, wanted: int = 100) -> Found:
     """What is found, without anything being done."""
-    said = cluster.classes.explain(view)
-    nodes = [name for name, status in said.rejected.items() if status.code is Code.UNSCHEDULABLE]
+    rows = cluster.classes.rejected_rows(view, Code.UNSCHEDULABLE)
     preemption = cluster.preemption
     return Search(
         cluster.classes.cycle(view),
@@ -40,7 +39,7 @@ def search(cluster: Cluster, view: PodView, wanted: int = 100) -> Found:
         cluster.filters,
         preemption._current_budgets(),
         cluster.nominator,
-    ).run(nodes, 0, wanted)
+    ).run(rows, 0, wanted)
 
 
 def victims(cluster: Cluster, view: PodView) -> tuple[str, list[str]]:

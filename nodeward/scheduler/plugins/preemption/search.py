@@ -8,7 +8,7 @@ is left is asked about one by one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -52,7 +52,6 @@ class Found:
 class _Stretch:
     """Some nodes, looked at together."""
 
-    names: Sequence[str]
     rows: Ints
     crowd: Crowd
     #: per row the first rejection by a filter that looks at the node alone, with the rank of the plugin
@@ -87,14 +86,14 @@ class Search:
         self._rank = fit.rank if fit is not None else 0
         self._only_resources = self._need is not None and len(moving) == 1
 
-    def run(self, nodes: Sequence[str], offset: int, wanted: int) -> Found:
-        """Look at `nodes` from `offset` round, until `wanted` candidates are known."""
+    def run(self, rows: Ints, offset: int, wanted: int) -> Found:
+        """Look at `rows` from `offset` round, until `wanted` candidates are known."""
         found = Found()
         costs: list[Ints] = []
         picked: list[tuple[_Stretch, int, Bools]] = []
         candidates: list[Candidate] = []
         violations: list[int] = []
-        turned = [*nodes[offset:], *nodes[:offset]]
+        turned = np.roll(rows, -offset)
         # Some will turn out to be no candidates.
         length = wanted + wanted // 4 + STRETCH
         for start in range(0, len(turned), length):
@@ -114,25 +113,28 @@ class Search:
                 self._explain(stretch, found.reasons)
             if end is not None:
                 violations = violations[:end]
-                last = picked[end - 1][0].names[picked[end - 1][1]] if picked else candidates[end - 1].node
-                found.looked_at = turned.index(last) + 1
+                last = picked[end - 1] if picked else None
+                row = (
+                    last[0].rows[last[1]]
+                    if last is not None
+                    else self._table.row_of(candidates[end - 1].node)
+                )
+                found.looked_at = int(np.flatnonzero(turned == row)[0]) + 1
                 break
         if picked:
             table = np.concatenate(costs)[: len(violations)]
             first = int(np.lexsort((np.arange(len(table)), *table.T[::-1]))[0])
             stretch, column, is_victim = picked[first]
-            found.best = stretch.crowd.candidate(stretch.names[column], column, is_victim)
+            node = self._table.name_of(int(stretch.rows[column]))
+            found.best = stretch.crowd.candidate(node, column, is_victim)
         elif candidates:
             found.best = best(candidates[: len(violations)])
         return found
 
     # -- many nodes at once
 
-    def _look(self, names: Sequence[str]) -> _Stretch:
+    def _look(self, rows: Ints) -> _Stretch:
         table, need = self._table, self._need
-        rows = table.rows_of(names)
-        if len(rows) < len(names):
-            names = [table.name_of(row) for row in rows.tolist()]
         lower = crowd(self._tenants, rows, self._pod.priority, self._budgets)
         is_possible = lower.count > 0
         static = self._static(rows)
@@ -143,9 +145,9 @@ class Search:
             free = gather(table.allocatable, need.lines, rows) - gather(table.requested, need.lines, rows)
             free += lower.freed(need.lines)
             if len(self._nominator):
-                self._reserve(free, names, need)
+                self._reserve(free, rows, need)
             is_possible &= (free >= need.column).all(axis=0)
-        return _Stretch(names, rows, lower, static, is_possible, free)
+        return _Stretch(rows, lower, static, is_possible, free)
 
     def _static(self, rows: Ints) -> list[tuple[int, Status]] | None:
         found: list[tuple[int, Status]] | None = None
@@ -159,11 +161,12 @@ class Search:
                     found[column] = part.rank, answer.reasons[int(answer.which[column])]
         return found
 
-    def _reserve(self, free: Ints, names: Sequence[str], need: Need) -> None:
+    def _reserve(self, free: Ints, rows: Ints, need: Need) -> None:
         """What others are making room for is not free."""
-        columns = {name: column for column, name in enumerate(names)}
+        columns = {row: column for column, row in enumerate(rows.tolist())}
         for name in self._nominator.nodes():
-            column = columns.get(name)
+            row = self._table.row_of(name)
+            column = columns.get(row) if row is not None else None
             if column is None:
                 continue
             for pod in self._nominated(name):
@@ -196,8 +199,8 @@ class Search:
     ) -> list[Status]:
         rejected: list[Status] = []
         for column in np.flatnonzero(stretch.is_possible).tolist():
-            name, row = stretch.names[column], int(stretch.rows[column])
-            nominated = self._nominated(name) if len(self._nominator) else ()
+            row = int(stretch.rows[column])
+            nominated = self._nominated(self._table.name_of(row)) if len(self._nominator) else ()
             thought = Thought(self._cycle, self._pod, self._table, row, self._filters, nominated)
             answer = thought.victims(self._tenants.of(row), self._budgets)
             if isinstance(answer, Status):
