@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodeward.base.duration import SECOND, DurationError, parse_duration
+from nodeward.base.problems import Problems
 from nodeward.features.gates import Gates
-from nodeward.kubelet.config.reading import Problems, nearest
+from nodeward.kubelet.config.reading import nearest
 
 FULL_PCPUS_ONLY: Final = "full-pcpus-only"
 ACROSS_NUMA: Final = "distribute-cpus-across-numa"

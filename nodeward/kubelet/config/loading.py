@@ -18,12 +18,13 @@ from nodeward.api.core_v1.references import Taint
 from nodeward.api.validation.tolerations import validate_taints
 from nodeward.base.errors import ConfigError
 from nodeward.base.fieldpath import FieldPath
+from nodeward.base.problems import Problems
 from nodeward.base.yaml_text import Document, documents
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config import settings
 from nodeward.kubelet.config.cpu_options import check_topology_options, read_cpu_options
 from nodeward.kubelet.config.readiness_gates import read_readiness_gates
-from nodeward.kubelet.config.reading import Problems, cleaned
+from nodeward.kubelet.config.reading import cleaned
 from nodeward.kubelet.config.reserved import read_reservation
 from nodeward.kubelet.config.rules import check
 from nodeward.kubelet.config.settings import KubeletSettings
@@ -156,7 +157,7 @@ def _settings(
 def _taints(items: list[Any], problems: Problems) -> tuple[Taint, ...]:
     taints = [msgspec.convert(item, Taint) for item in items]
     for error in validate_taints(taints, FieldPath("registerWithTaints")):
-        problems.say(error.field, error.body)
+        problems.add(error)
     for number, taint in enumerate(taints):
         if taint.time_added is not None:
             problems.say(

@@ -17,8 +17,8 @@ from nodeward.api.validation.node_readiness import validate_readiness_gates
 from nodeward.api.validation.probe import validate_readiness_probe
 from nodeward.base.duration import SECOND
 from nodeward.base.fieldpath import FieldPath
+from nodeward.base.problems import Problems
 from nodeward.features.gates import Gates
-from nodeward.kubelet.config.reading import Problems
 from nodeward.kubelet.config.settings import GateProbe, ReadinessGateSettings
 
 GATE: Final = "NodeReadinessGates"
@@ -40,7 +40,7 @@ def read_readiness_gates(
         )
     read = [_gate(item) for item in items]
     for error in validate_readiness_gates(read, FieldPath(FIELD)):
-        problems.say(error.field, error.body)
+        problems.add(error)
     return tuple(
         ReadinessGateSettings(gate, _probe(item.get("probe"), FieldPath(FIELD).index(number), problems))
         for number, (gate, item) in enumerate(zip(read, items, strict=True))
@@ -66,7 +66,7 @@ def _probe(tree: dict[str, Any] | None, gate: FieldPath, problems: Problems) -> 
         probe.http_get.scheme = probe.http_get.scheme or "HTTP"
         probe.http_get.path = probe.http_get.path or "/"
     for error in validate_readiness_probe(probe, None, path):
-        problems.say(error.field, error.body)
+        problems.add(error)
     for name, action in (("httpGet", probe.http_get), ("tcpSocket", probe.tcp_socket)):
         if action is not None and isinstance(action.port, str):
             problems.wrong(

@@ -12,43 +12,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from nodeward.base.duration import DurationError, parse_duration
-from nodeward.base.errors import ConfigError
-from nodeward.base.fielderror import render
+from nodeward.base.problems import Problems
 from nodeward.base.quantity import Quantity, QuantityError
-from nodeward.base.yaml_text import Document, called
+from nodeward.base.yaml_text import called
 from nodeward.kubelet.config.shape import ListOf, MapOf, Part, Plain, Shape
 
 _BITS: Final = {Plain.INT32: 31, Plain.INT64: 63}
 _ABSENT: Final = object()
-
-
-class Problems:
-    """What is wrong with one file, in the order it was found; `source` is what to call settings that have no file."""
-
-    def __init__(self, source: Document | str) -> None:
-        self._source = source
-        self._told: list[str] = []
-
-    def __len__(self) -> int:
-        return len(self._told)
-
-    def say(self, field: str, what: str) -> None:
-        if isinstance(self._source, Document):
-            self._told.append(self._source.told(field, what))
-        else:
-            self._told.append(f"{self._source}: {field}: {what}" if field else f"{self._source}: {what}")
-
-    def wrong(self, field: str, value: object, what: str) -> None:
-        self.say(field, f"Invalid value: {render(value)}: {what}")
-
-    def settle(self) -> None:
-        """Raise if there is anything to tell."""
-        if len(self._told) == 1:
-            raise ConfigError(self._told[0])
-        if self._told:
-            shown = self._source.shown if isinstance(self._source, Document) else self._source
-            listed = "".join(f"\n  {each}" for each in self._told)
-            raise ConfigError(f"{shown}: {len(self._told)} things are wrong:{listed}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -12,8 +12,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from nodeward.base.fielderror import render
+from nodeward.base.problems import Problems
 from nodeward.base.quantity import ZERO, Quantity, QuantityError
-from nodeward.kubelet.config.reading import Problems, nearest
+from nodeward.kubelet.config.reading import nearest
 
 _RESERVABLE: Final = ("cpu", "memory", "ephemeral-storage", "pid")
 DEFAULT_EVICTION: Final[Mapping[str, str]] = MappingProxyType(

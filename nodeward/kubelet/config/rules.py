@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from nodeward.base.cpuset import CPUSet, CPUSetError
 from nodeward.base.duration import MILLISECOND, SECOND, format_duration
+from nodeward.base.problems import Problems
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config.cpu_options import CPU_POLICIES, TOPOLOGY_POLICIES, TOPOLOGY_SCOPES
-from nodeward.kubelet.config.reading import Problems, nearest
+from nodeward.kubelet.config.reading import nearest
 
 _NEGATIVE: Final = "must not be a negative number"
 #: field: lowest, highest, what must hold

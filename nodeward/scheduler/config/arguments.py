@@ -18,8 +18,9 @@ from nodeward.api.validation.affinity import validate_node_selector, validate_no
 from nodeward.api.validation.labels import validate_label_name
 from nodeward.base.fielderror import duplicate, forbidden, invalid, not_supported, required
 from nodeward.base.fieldpath import FieldPath
+from nodeward.base.problems import Problems
 from nodeward.features.gates import Gates
-from nodeward.scheduler.config.reading import LARGEST_INT64, Fields, Problems
+from nodeward.scheduler.config.reading import LARGEST_INT64, Fields
 
 S = TypeVar("S", bound=msgspec.Struct)
 

@@ -13,10 +13,11 @@ from typing import Final
 from nodeward.base.errors import ConfigError
 from nodeward.base.fielderror import invalid
 from nodeward.base.fieldpath import ROOT
+from nodeward.base.problems import Problems
 from nodeward.base.yaml_text import Document, called, documents
 from nodeward.features.gates import Gates
 from nodeward.scheduler.config.profiles import API_VERSION, Known, read_profiles
-from nodeward.scheduler.config.reading import LARGEST_INT64, Fields, Problems
+from nodeward.scheduler.config.reading import LARGEST_INT64, Fields
 from nodeward.scheduler.settings import SchedulerSettings
 
 KIND: Final = "KubeSchedulerConfiguration"

@@ -15,10 +15,11 @@ from typing import Any, Final
 
 from nodeward.base.fielderror import duplicate, invalid, required
 from nodeward.base.fieldpath import FieldPath
+from nodeward.base.problems import Problems
 from nodeward.features.declared import Version
 from nodeward.features.gates import Gates
 from nodeward.scheduler.config.arguments import READERS
-from nodeward.scheduler.config.reading import LARGEST_INT32, Fields, Problems, nearest
+from nodeward.scheduler.config.reading import LARGEST_INT32, Fields, nearest
 from nodeward.scheduler.framework.plugin import Plugin
 from nodeward.scheduler.plugins import REGISTRY, Setting
 from nodeward.scheduler.settings import (

@@ -12,39 +12,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from nodeward.base.duration import SECOND, DurationError, parse_duration
-from nodeward.base.errors import ConfigError
-from nodeward.base.fielderror import FieldError, invalid, not_supported
+from nodeward.base.fielderror import invalid, not_supported
 from nodeward.base.fieldpath import FieldPath
-from nodeward.base.yaml_text import Document, called
+from nodeward.base.problems import Problems
+from nodeward.base.yaml_text import called
 
 #: What 32 bits hold: weights and counts of the file are no larger.
 LARGEST_INT32: Final = 2**31 - 1
 LARGEST_INT64: Final = 2**63 - 1
-
-
-class Problems:
-    """What is wrong with one file, in the order it was found."""
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._told: list[str] = []
-
-    def __len__(self) -> int:
-        return len(self._told)
-
-    def add(self, error: FieldError) -> None:
-        self._told.append(self._document.told(error.field, error.body))
-
-    def say(self, path: FieldPath, what: str) -> None:
-        self._told.append(self._document.told(str(path), what))
-
-    def settle(self) -> None:
-        """Raise if there is anything to tell."""
-        if len(self._told) == 1:
-            raise ConfigError(self._told[0])
-        if self._told:
-            listed = "".join(f"\n  {each}" for each in self._told)
-            raise ConfigError(f"{self._document.shown}: {len(self._told)} things are wrong:{listed}")
 
 
 class Fields:

@@ -6,9 +6,9 @@ import pytest
 
 from nodeward.base.duration import MILLISECOND, SECOND
 from nodeward.base.errors import ConfigError
+from nodeward.base.problems import Problems
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config.cpu_options import CpuManagerOptions, read_cpu_options
-from nodeward.kubelet.config.reading import Problems
 
 ALPHA = "CPUManagerPolicyAlphaOptions=true"
 EXCLUSIVE = "InPlacePodVerticalScalingExclusiveCPUs=true"

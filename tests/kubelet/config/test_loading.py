@@ -149,7 +149,9 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_option_of_a_gate_that_is_off_is_told_with_the_gate() -> None:
-    gate = "nodeReadinessGates: [{conditionType: a.io/B, timeoutSeconds: 5, failureAction: BypassWithWarning}]"
+    gate = (
+        "nodeReadinessGates: [{conditionType: a.io/B, timeoutSeconds: 5, failureAction: BypassWithWarning}]"
+    )
     (told,) = faults(gate)
     assert told == (
         "kubelet.yaml:3: nodeReadinessGates: NodeReadinessGates feature gate is required for Kubelet configuration "

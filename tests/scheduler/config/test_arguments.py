@@ -8,10 +8,11 @@ import pytest
 
 from nodeward.base.errors import ConfigError
 from nodeward.base.fieldpath import ROOT
+from nodeward.base.problems import Problems
 from nodeward.base.yaml_text import documents
 from nodeward.features.gates import Gates
 from nodeward.scheduler.config.arguments import READERS
-from nodeward.scheduler.config.reading import Fields, Problems
+from nodeward.scheduler.config.reading import Fields
 
 GATES = Gates.of("1.37")
 CAPACITY_OFF = Gates.of("1.37", "StorageCapacityScoring=false")
