@@ -170,8 +170,11 @@ def in_proportion(deployment: Deployment, new: ReplicaSet | None, old: Sequence[
             share = _share(deployment, each, to_add, added)
             sizes[each.metadata.name] += share
             added += share
-        largest = ordered[0].metadata.name
-        sizes[largest] = max(0, sizes[largest] + to_add - added)
+        # What rounding leaves over is the largest's. Unlike upstream, what it has not got is the next one's.
+        for each in ordered:
+            rest = max(to_add - added, -sizes[each.metadata.name])
+            sizes[each.metadata.name] += rest
+            added += rest
     return sizes
 
 

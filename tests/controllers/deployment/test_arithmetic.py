@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nodeward.api.apps_v1 import Deployment, DeploymentStrategy, ReplicaSet, ReplicaSetSpec, ReplicaSetStatus
@@ -118,6 +118,7 @@ def test_scaling_is_noticed_by_what_replica_sets_remember() -> None:
     st.integers(0, 5),
     st.integers(0, 5),
 )
+@example(wanted=1, old=[1, 1, 1], new=1, surge=1, slack=0)
 def test_scaling_mid_rollout_gives_out_exactly_what_is_allowed(
     wanted: int, old: list[int], new: int, surge: int, slack: int
 ) -> None:
