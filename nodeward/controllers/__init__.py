@@ -19,6 +19,7 @@ from nodeward.controllers import (
 )
 from nodeward.controllers.controller import Entry
 from nodeward.controllers.deployment.controller import DeploymentController
+from nodeward.controllers.node_lifecycle.controller import NodeLifecycleController
 
 CONTROLLERS: tuple[Entry, ...] = (
     Entry("service-account-controller", service_account.ServiceAccountController),
@@ -32,4 +33,5 @@ CONTROLLERS: tuple[Entry, ...] = (
     Entry("replicaset-controller", replicaset.replica_sets),
     Entry("replication-controller", replicaset.replication_controllers),
     Entry("deployment-controller", DeploymentController),
+    Entry("node-lifecycle-controller", NodeLifecycleController, "node-controller", "node-controller"),
 )

@@ -63,9 +63,11 @@ class Controller(Protocol):
 
 
 class Entry(NamedTuple):
-    """One line of the registry. `name` is also the service account in kube-system whose rights it has."""
+    """One line of the registry. `name` is also the service account in kube-system whose rights it has, or `account`."""
 
     name: str
     make: Callable[[Tools], Controller | None]
     #: what its events call it; the same as `name` unless Kubernetes' users know another
     component: str = ""
+    #: the service account, where several controllers share one
+    account: str = ""

@@ -49,8 +49,8 @@ class Runner:
         self._recorders: list[EventRecorder] = []
         self._informers = InformerFactory(client_for(MANAGER), chance.child("informers"))
         self._crews: dict[str, tuple[_Crew, ...]] = {}
-        for name, make, component in controllers:
-            client, luck = client_for(name), chance.child(name)
+        for name, make, component, account in controllers:
+            client, luck = client_for(account or name), chance.child(name)
             recorder = EventRecorder(client, luck.child("events"), component=component or name)
             self._recorders.append(recorder)
             controller = make(

@@ -186,7 +186,7 @@ def test_every_registered_controller_has_a_name_with_rights_of_its_own() -> None
             for entry in CONTROLLERS:
                 role = await each.client.raw(
                     "GET",
-                    f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:controller:{entry.name}",
+                    f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:controller:{entry.account or entry.name}",
                 )
                 assert role.status == 200
 
