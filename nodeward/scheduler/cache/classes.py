@@ -199,14 +199,15 @@ class PodClasses:
     def _fresh(self, pod: PodView) -> PodClass:
         key = pod.signature
         found = self._classes.get(key)
+        volatile = self.plugins.volatile_for(pod, self._table)
         if found is not None:
             # Out while it is brought up to date: if a plugin fails, it is of no more use.
             del self._classes[key]
-            if found.refresh():
+            if found.volatile == volatile and found.refresh():
                 self._classes[key] = found
                 return found
             _count(found, self._dropped)
-        found = PodClass(pod, self.plugins, self.plugins.volatile_for(pod), self._table)
+        found = PodClass(pod, self.plugins, volatile, self._table)
         if found.rejected is None:
             found.refresh()
             self._classes[key] = found

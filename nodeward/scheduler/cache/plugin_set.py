@@ -50,10 +50,6 @@ class Part:
     weight: int = 0
     normalizes: bool = False
 
-    def is_volatile(self, pod: PodView) -> bool:
-        ask = getattr(self.plugin, "is_volatile", None)
-        return ask is not None and bool(ask(pod))
-
     def shared_state(self, cycle: Cycle, table: NodeTable) -> object:
         return self.plugin.shared_state(cycle, table)
 
@@ -111,7 +107,9 @@ class PluginSet:
         self._extensions = tuple(part for part in self.pre_filters if hasattr(part.plugin, "add_pod"))
         #: set while calls are to be timed
         self.watch: Stopwatch | None = None
-        self._may_be_volatile = tuple(plugin for plugin in plugins if hasattr(plugin, "is_volatile"))
+        self._may_be_volatile: tuple[Any, ...] = tuple(
+            each for each in plugins if hasattr(each, "is_volatile")
+        )
 
     def filter_plain(self, cycle: Cycle, pod: PodView, view: NodeView) -> Status:
         """The first rejection of one node, all filters asked in plain form; those that have none are left out."""
@@ -150,12 +148,9 @@ class PluginSet:
                 return status.of(part.name)
         return SUCCESS
 
-    def volatile_for(self, pod: PodView) -> frozenset[str]:
-        """The plugins that must be asked for this very pod."""
-        if not self._may_be_volatile:
-            return frozenset()
-        parts = (*self.pre_filters, *self.filters, *self.pre_scores, *self.scores)
-        return frozenset(part.name for part in parts if part.is_volatile(pod))
+    def volatile_for(self, pod: PodView, table: NodeTable) -> frozenset[str]:
+        """The plugins that must be asked for this very pod. That may change with what other pods there are."""
+        return frozenset([each.name for each in self._may_be_volatile if each.is_volatile(pod, table)])
 
 
 def _part(rank: int, plugin: Plugin, weights: Mapping[str, int]) -> Part:

@@ -9,7 +9,7 @@ A plugin's answers for pods of equal `signature` are shared, and recomputed only
 
 * `is_static = True`: its answers depend on the node's object alone, so that a placement does not make it answer again;
 * `shared_state(cycle, table)`: a value its answers for all rows depend on; when that changes, all are asked anew;
-* `is_volatile(pod)`: its answers depend on where other pods are, and are worked out for every pod anew.
+* `is_volatile(pod, table)`: its answers depend on where other pods are, and are worked out for every pod anew.
 
 Preemption asks what would be if pods were not there, or were: a plugin whose `pre_filter` looked at other pods has
 `add_pod` and `remove_pod`, which bring what it keeps in the cycle up to date; its values there have a `copy()`.
@@ -155,8 +155,8 @@ class PlainScore(Plugin, Protocol):
 
 
 class Volatile(Plugin, Protocol):
-    def is_volatile(self, pod: PodView) -> bool:
-        """Whether the answers for this pod depend on where other pods are."""
+    def is_volatile(self, pod: PodView, table: NodeTable | None = None) -> bool:
+        """Whether the answers for this pod depend on where other pods are. Asked for every pod, so it must be quick."""
         ...
 
 

@@ -54,7 +54,7 @@ class NodeVolumeLimits:
             Registered(ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE), _after_detaching),
         )
 
-    def is_volatile(self, pod: PodView) -> bool:
+    def is_volatile(self, pod: PodView, table: NodeTable | None = None) -> bool:
         return bool(pod.pod.spec.volumes) and bool(claims_of(pod.pod))
 
     def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:

@@ -65,7 +65,7 @@ class VolumeBinding:
             Registered(ClusterEvent(Resource.CSI_STORAGE_CAPACITY, _ADD_OR_UPDATE), _after_capacity),
         )
 
-    def is_volatile(self, pod: PodView) -> bool:
+    def is_volatile(self, pod: PodView, table: NodeTable | None = None) -> bool:
         # A volume that one pod takes is not there for the next, although they are alike.
         return bool(pod.pod.spec.volumes) and bool(claims_of(pod.pod))
 

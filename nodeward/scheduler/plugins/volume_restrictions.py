@@ -65,7 +65,7 @@ class VolumeRestrictions:
             Registered(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _after_claim),
         )
 
-    def is_volatile(self, pod: PodView) -> bool:
+    def is_volatile(self, pod: PodView, table: NodeTable | None = None) -> bool:
         return any(
             volume.persistent_volume_claim is not None or _is_disk(volume) for volume in pod.pod.spec.volumes
         )

@@ -60,7 +60,7 @@ class VolumeZone:
             Registered(ClusterEvent(Resource.PERSISTENT_VOLUME, changed), _after_volume),
         )
 
-    def is_volatile(self, pod: PodView) -> bool:
+    def is_volatile(self, pod: PodView, table: NodeTable | None = None) -> bool:
         return bool(pod.pod.spec.volumes) and bool(_claims(pod))
 
     def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:

@@ -157,7 +157,7 @@ class OneEach:
     def __init__(self) -> None:
         self.asked = 0
 
-    def is_volatile(self, pod: PodView) -> bool:
+    def is_volatile(self, pod: PodView, table: Any = None) -> bool:
         return bool(pod.labels.get("alone"))
 
     def filter_rows(self, cycle: Cycle, table: Any, rows: Any) -> Rejected | None:
@@ -181,6 +181,20 @@ class PlainOnly:
 
     def score(self, cycle: Cycle, pod: PodView, node: Any) -> int:
         return 50 if node.name == "b" else 0
+
+
+def test_a_pod_that_comes_to_repel_others_repels_those_whose_kind_was_asked_about_before() -> None:
+    table = new_table()
+    table.upsert_node(node("n", labels={"kubernetes.io/hostname": "n"}))
+    classes = PodClasses(table, profile.plugins(), profile.WEIGHTS)
+    web = {"labels": {"app": "web"}}
+    assert len(classes.fitting(pod("a", metadata=web))) == 1
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    table.assume(pod("lonely", affinity=apart), "n")
+    assert len(classes.fitting(pod("b", metadata=web))) == 0
+    table.remove_pod("lonely")
+    assert len(classes.fitting(pod("c", metadata=web))) == 1
 
 
 def test_volatile_plugins_are_asked_for_every_pod() -> None:

@@ -79,7 +79,9 @@ class Plain:
         for plugin in self.profile:
             if not hasattr(plugin, "score") or not WEIGHTS[plugin.name]:
                 continue
-            if hasattr(plugin, "pre_score") and plugin.pre_score(cycle, pod, table).is_skip:
+            # How even a spread is depends on the nodes that fit.
+            feasible = (np.array(rows, np.int64),) if plugin.name == "PodTopologySpread" else ()
+            if hasattr(plugin, "pre_score") and plugin.pre_score(cycle, pod, table, *feasible).is_skip:
                 continue
             raw = np.array([plugin.score(cycle, pod, view) for view in views], np.int64)
             if hasattr(plugin, "normalize"):

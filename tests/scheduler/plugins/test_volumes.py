@@ -146,7 +146,7 @@ class TestClaims:
         view = pod("p", volumes=[{"name": "tmp", "emptyDir": {}}])
         skipped = found.classes.cycle(view).skipped_filters
         assert skipped >= NAMES
-        assert not found.filters.volatile_for(view)
+        assert not found.filters.volatile_for(view, found.table)
 
 
 class TestBoundClaims:
