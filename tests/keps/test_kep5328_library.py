@@ -149,6 +149,8 @@ READERS = {
     "nodeward/apiserver/admission/node_declared_feature_validator.py": "slices: a named direct consumer",
     "nodeward/scheduler/cache/table.py": "hands the list to the library, and keeps its words as a column",
     "nodeward/scheduler/plugins/node_declared_features.py": "hands the list to the library, node by node",
+    "nodeward/scheduler/node_changes.py": "tells that the list has changed, so that pods waiting for it wake",
+    "nodeward/kubelet/node/status.py": "writes the list, and sees whether others have",
 }
 #: Who may know a single feature: the direct consumers that features name.
 CONSUMERS = {
