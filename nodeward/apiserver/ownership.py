@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodeward.api.apply.managed import update_managed
+from nodeward.api.apply.managed import Handovers, update_managed
 from nodeward.api.apply.merge import apply
 from nodeward.api.codec import parse_tree, to_tree
 from nodeward.api.meta import KubeObject, ManagedFieldsEntry
@@ -31,6 +31,7 @@ class Ownership:
 
     def __init__(self, env: Environment) -> None:
         self._env = env
+        self._memory = Handovers()
 
     def created(self, call: Call, kind: Kind, obj: KubeObject, *, reset: Paths) -> None:
         """A new object: everything in it belongs to whoever sent it."""
@@ -82,6 +83,7 @@ class Ownership:
             existing=old.metadata.managed_fields,
             requested=sent or None,
             reset=reset,
+            memory=self._memory,
         )
 
     def applied(

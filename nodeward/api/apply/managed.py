@@ -18,9 +18,11 @@ import msgspec
 from nodeward.api.apply.create_fields import fields_v1_bytes
 from nodeward.api.apply.field_set import FieldSet, Path, from_paths, named
 from nodeward.api.apply.managers import (
+    MAX_UPDATE_MANAGERS,
     Managers,
     Owner,
     cap_updaters,
+    in_order,
     raw_fields,
     read,
     read_foreign,
@@ -91,12 +93,14 @@ def update_managed(
     requested: Sequence[ManagedFieldsEntry] | None = None,
     reset: Names = (),
     only: Names = (),
+    memory: Handovers | None = None,
 ) -> list[ManagedFieldsEntry]:
     """The entries of `new_tree`, which replaces `old_tree` (None: it is created).
 
     `existing` are the entries of the live object. `requested` are those the client sent (None: it sent none): an empty
     list or one empty entry takes all owners away, entries that make no sense are ignored, others replace the existing.
     `reset` are paths this resource does not let one write; with `only`, it lets one write nothing but those.
+    `memory` makes a change cheap that was seen before, on another object or at another time.
     """
     managers = _chosen(existing, requested, subresource)
     if old_tree is None:
@@ -113,11 +117,70 @@ def update_managed(
     if managers is None:
         if comparison.is_same and all(entry.api_version == api_version for entry in existing):
             return list(existing)
+        if memory is not None and len(existing) < MAX_UPDATE_MANAGERS:
+            return memory.after(existing, comparison, manager, api_version, subresource, now)
         managers = read(existing)
     _forget_other_versions(managers, api_version)
     _hand_over(managers, comparison, manager, api_version, subresource, now)
     cap_updaters(managers)
     return write(managers)
+
+
+class Handovers:
+    """What became of owners: a change of the same fields, by the same manager, of fields owned in the same way.
+
+    Replicas, heartbeats and status updates are the same change thousands of times; only the time differs.
+    """
+
+    def __init__(self, most: int = 1024) -> None:
+        self._most = most
+        self._known: dict[tuple[Any, ...], tuple[tuple[ManagedFieldsEntry, int], ...]] = {}
+
+    def after(
+        self,
+        existing: Sequence[ManagedFieldsEntry],
+        comparison: Comparison,
+        manager: str,
+        api_version: str,
+        subresource: str,
+        now: str,
+    ) -> list[ManagedFieldsEntry]:
+        """The entries after the change."""
+        key = (
+            msgspec.json.encode(comparison),
+            manager,
+            api_version,
+            subresource,
+            *(
+                (each.manager, each.operation, each.api_version, each.subresource, raw_fields(each))
+                for each in existing
+            ),
+        )
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= self._most:
+                self._known.clear()
+            known = self._known[key] = self._work_out(existing, comparison, manager, api_version, subresource)
+        # What a client sees of the order depends on the times, so that is not remembered.
+        times = [now, *(each.time for each in existing)]
+        return in_order([msgspec.structs.replace(entry, time=times[at]) for entry, at in known])
+
+    @staticmethod
+    def _work_out(
+        existing: Sequence[ManagedFieldsEntry],
+        comparison: Comparison,
+        manager: str,
+        api_version: str,
+        subresource: str,
+    ) -> tuple[tuple[ManagedFieldsEntry, int], ...]:
+        """The entries, each with where its time comes from: 0 is now, others count from 1."""
+        numbered = [
+            msgspec.structs.replace(each, time=str(number)) for number, each in enumerate(existing, 1)
+        ]
+        managers = read(numbered)
+        _forget_other_versions(managers, api_version)
+        _hand_over(managers, comparison, manager, api_version, subresource, "0")
+        return tuple((entry, int(entry.time or "0")) for entry in write(managers))
 
 
 def _chosen(

@@ -136,13 +136,18 @@ def _identity(entry: ManagedFieldsEntry) -> Identity:
 
 
 def write(managers: Managers) -> list[ManagedFieldsEntry]:
-    """The entries for these owners, sorted as clients know it: by operation, age, manager."""
+    """The entries for these owners, in order."""
     entries = [
         owner.entry if owner.entry is not None else _entry(identity, owner)
         for identity, owner in managers.items()
         if not owner.is_empty
     ]
-    return sorted(entries, key=_place)
+    return in_order(entries)
+
+
+def in_order(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
+    """As clients know it: by operation, age, manager."""
+    return sorted(entries, key=_place) if len(entries) > 1 else entries
 
 
 def _entry(identity: Identity, owner: Owner) -> ManagedFieldsEntry:
