@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 DEFAULT_DIR: Final = ".nodeward"
 DEFAULT_PORT: Final = 6443
+DEFAULT_NODES: Final = 0
 DEFAULT_SCHEDULER_PORT: Final = 10259
 DEFAULT_VERSION: Final = "1.37"
 DEFAULT_SERVICES: Final = "10.96.0.0/16"
@@ -28,6 +29,12 @@ class Command(NamedTuple):
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is no port; want a number from 0 (any free one) to 65535")
+    return int(text)
+
+
+def _number(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes")
     return int(text)
 
 
@@ -124,7 +131,29 @@ def _up(parser: argparse.ArgumentParser) -> None:
         help="memory, sqlite (DIR/state.db, the default), sqlite:PATH, or etcd://host:port[,host:port...]",
     )
     parser.add_argument(
+        "--nodes",
+        type=_number,
+        default=DEFAULT_NODES,
+        metavar="N",
+        help=f"how many nodes (default {DEFAULT_NODES})",
+    )
+    parser.add_argument(
+        "--runtime",
+        choices=("process", "sim"),
+        default="sim",
+        help="what the first node runs: simulated containers as the others (the default), or real processes",
+    )
+    parser.add_argument(
+        "--fleet-config",
+        default="",
+        metavar="FILE",
+        help="a file that describes pools of nodes, instead of --nodes",
+    )
+    parser.add_argument(
         "--no-scheduler", action="store_true", help="leave pods to a scheduler you run yourself"
+    )
+    parser.add_argument(
+        "--no-controllers", action="store_true", help="leave objects to controllers you run yourself"
     )
     _server_flags(parser)
 

@@ -18,9 +18,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from nodeward.apiserver.auth.user import AUTHENTICATED, User
 from nodeward.apiserver.pki import Pki, server_context
-from nodeward.apiserver.server import ApiServer
 from nodeward.base.errors import ConfigError
 from nodeward.cli.up import loop_factory, stop_signal
 from nodeward.features import Gates, Version
@@ -42,14 +40,6 @@ LOG = logging.getLogger(__name__)
 COMPONENT = "kube-scheduler"
 #: Connections to the API server; more bindings than this wait for one.
 CONNECTIONS = 64
-
-
-def scheduler_of(server: ApiServer, clock: Clock, gates: Gates) -> Scheduler:
-    """The scheduler of a cluster in one process, not at work yet; with the rights kube-scheduler has."""
-    client = server.client(COMPONENT, User(f"system:{COMPONENT}", groups=(AUTHENTICATED,)))
-    settings = SchedulerSettings((default_profile(gates),), leader_elect=False)
-    version = Version.parse(gates.version)
-    return Scheduler(client, clock, RealChance(), gates=gates, version=version, settings=settings)
 
 
 def run(args: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> int:

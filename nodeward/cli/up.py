@@ -15,6 +15,7 @@ import os
 import shlex
 import signal
 import socket
+import ssl
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -25,7 +26,6 @@ from nodeward.apiserver.pki import Pki, kubeconfig, server_context, write_privat
 from nodeward.apiserver.security import TokenSettings
 from nodeward.apiserver.server import ApiServer, Settings
 from nodeward.base.errors import ConfigError
-from nodeward.cli.controllers import controllers_of
 from nodeward.cli.server_flags import Wanted, read_flags
 from nodeward.features import Gates
 from nodeward.machinery.clock import Clock, RealChance, RealClock
@@ -105,32 +105,50 @@ async def _start(args: argparse.Namespace, clock: Clock, running: AsyncExitStack
         service_cidr=wanted.service_cidr,
         address=address,
     )
-    server = ApiServer(wanted.store, clock, RealChance(), settings)
-    running.push_async_callback(server.stop)
-    await server.start()
-    try:
-        await server.serve(bound, server_context(serving, pki.authority_path))
-    except OSError as error:
-        raise _no_port(args, error) from None
+    tls = server_context(serving, pki.authority_path)
+    if args.command == "up":
+        await _start_cluster(args, wanted, clock, settings, bound, tls, pki, running)
+    else:
+        server = ApiServer(wanted.store, clock, RealChance(), settings)
+        running.push_async_callback(server.stop)
+        await server.start()
+        await _open(args, server, bound, tls)
     text = kubeconfig(f"https://{address}", pki.authority_certificate, pki.admin())
     _make_directory(wanted.kubeconfig.parent)
     write_private(wanted.kubeconfig, text.encode())
-    if args.command == "up":
-        controllers = controllers_of(server, clock, wanted.gates, pki.authority_certificate.decode())
-        running.push_async_callback(controllers.stop)
-        await controllers.start()
-        await controllers.settled()  # a fresh cluster needs something of them before its first pod
-        if not args.no_scheduler:
-            await _start_scheduler(server, clock, wanted.gates, running)
     return wanted, address
 
 
-async def _start_scheduler(server: ApiServer, clock: Clock, gates: Gates, running: AsyncExitStack) -> None:
-    from nodeward.cli.scheduler import scheduler_of  # numpy: not for who does without a scheduler
+async def _open(
+    args: argparse.Namespace, server: ApiServer, bound: socket.socket, tls: ssl.SSLContext
+) -> None:
+    try:
+        await server.serve(bound, tls)
+    except OSError as error:
+        raise _no_port(args, error) from None
 
-    scheduler = scheduler_of(server, clock, gates)
-    running.push_async_callback(scheduler.stop)
-    await scheduler.start()
+
+async def _start_cluster(
+    args: argparse.Namespace,
+    wanted: Wanted,
+    clock: Clock,
+    settings: Settings,
+    bound: socket.socket,
+    tls: ssl.SSLContext,
+    pki: Pki,
+    running: AsyncExitStack,
+) -> None:
+    # Not for who runs the API server alone.
+    from nodeward.cli.cluster_flags import describe
+    from nodeward.cluster.assembly import Cluster
+
+    description = describe(args, wanted)
+    root_ca = pki.authority_certificate.decode()
+    cluster = Cluster(description, wanted.store, clock, RealChance(), settings, root_ca=root_ca)
+    running.push_async_callback(cluster.stop)
+    await cluster.start_server()
+    await _open(args, cluster.server, bound, tls)
+    await cluster.start_parts()
 
 
 def _tell(wanted: Wanted) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from nodeward.api.core_v1.references import Taint
 from nodeward.base.errors import ConfigError
 from nodeward.base.quantity import Quantity
 from nodeward.features import Gates
+from nodeward.features.gates import parse
+from nodeward.kubelet.config.loading import load_tree
 from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.runtime.behaviour import USUAL, Behaviour
 from nodeward.scheduler.settings import SchedulerSettings
@@ -42,8 +44,8 @@ class Pool:
     zones: tuple[str, ...] = ()
     #: cpu, memory and so on; what is not said is as usual
     capacity: Mapping[str, Quantity] = field(default_factory=dict)
-    #: everything else a kubelet can be told; its gates are those of the pool
-    settings: KubeletSettings | None = None
+    #: fields of a KubeletConfiguration; the gates are those of the pool
+    kubelet: Mapping[str, Any] = field(default_factory=dict)
     #: how simulated containers behave unless their pod says otherwise
     behaviour: Behaviour = USUAL
 
@@ -54,15 +56,17 @@ class Pool:
         except ConfigError as error:
             raise ConfigError(f"pool {self.name!r}: {error}") from None
 
+    def kubelet_settings(self) -> KubeletSettings:
+        """What its kubelets are told. Raises a ConfigError if that makes no sense with its version and gates."""
+        gates = self.gates()
+        given = parse(self.feature_gates)
+        settings = load_tree(self.kubelet, f"pool {self.name!r}", self.version, given)
+        return replace(settings, gates=gates)
+
     def upgraded(self, version: str = "", feature_gates: str | None = None) -> Pool:
         """The pool with another version, or other gates."""
-        return replace(
-            self,
-            version=version or self.version,
-            feature_gates=self.feature_gates if feature_gates is None else feature_gates,
-            # Settings read for other gates may hold what these do not allow; the caller brings new ones.
-            settings=None if self.settings is None else replace(self.settings),
-        )
+        kept = self.feature_gates if feature_gates is None else feature_gates
+        return replace(self, version=version or self.version, feature_gates=kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

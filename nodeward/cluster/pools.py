@@ -14,7 +14,6 @@ from typing import Final
 
 from nodeward.base.quantity import Quantity
 from nodeward.cluster.description import ZONE_LABEL, Pool
-from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 
 #: What a node has unless its pool says otherwise.
@@ -29,7 +28,7 @@ USUAL_CAPACITY: Final[Mapping[str, Quantity]] = MappingProxyType(
 
 def models(pool: Pool, *, runtime_version: str, endpoint_port: int = 0) -> tuple[NodeModel, ...]:
     """The models of a pool: one for each of its zones, or one."""
-    settings = replace(pool.settings or KubeletSettings(), gates=pool.gates())
+    settings = pool.kubelet_settings()
     if pool.taints:
         settings = replace(settings, taints=(*settings.taints, *pool.taints))
     capacity = MappingProxyType({**USUAL_CAPACITY, **pool.capacity})

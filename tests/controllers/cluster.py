@@ -10,7 +10,7 @@ from nodeward.api.core_v1.cluster import Namespace
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import KubeObject, ObjectMeta
 from nodeward.apiserver.server import ApiServer
-from nodeward.cli.controllers import client_of
+from nodeward.cluster.identities import controller_client
 from nodeward.controllers import CONTROLLERS
 from nodeward.controllers.controller import Entry
 from nodeward.controllers.runner import Runner
@@ -84,7 +84,7 @@ async def cluster(
         transports: dict[str, Altered] = {}
 
         def client_for(name: str) -> Client:
-            transports[name] = Altered(client_of(server, name).transport)
+            transports[name] = Altered(controller_client(server, name).transport)
             return Client(transports[name], clock=clock, component=name, retry=None)
 
         runner = Runner(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from nodeward.cli.controllers import client_of
+from nodeward.cluster.identities import controller_client
 from nodeward.controllers.controller import Entry
 from nodeward.controllers.runner import Runner
 from nodeward.machinery.client import Client
@@ -22,7 +22,7 @@ async def more_controllers(
     transports: dict[str, Altered] = {}
 
     def client_for(name: str) -> Client:
-        transports[name] = Altered(client_of(each.server, name).transport)
+        transports[name] = Altered(controller_client(each.server, name).transport)
         transports[name].alter = alter
         return Client(transports[name], clock=each.clock, component=name, retry=None)
 

@@ -12,7 +12,7 @@ from nodeward.api.core_v1.cluster import Namespace, ServiceAccount
 from nodeward.api.errors import conflict
 from nodeward.api.meta import ObjectMeta
 from nodeward.base.invariant import InvariantBroken
-from nodeward.cli.controllers import client_of
+from nodeward.cluster.identities import controller_client
 from nodeward.controllers import CONTROLLERS
 from nodeward.controllers.controller import Entry, Tools, Work
 from nodeward.controllers.runner import Runner
@@ -170,7 +170,10 @@ def test_after_stop_nothing_is_done_and_a_new_runner_catches_up() -> None:
             await each.pass_time(60)
             assert not await each.exists(ServiceAccount, "default", "missed")
             second = Runner(
-                lambda name: client_of(each.server, name), clock, SeededChance(4), gates=each.server.env.gates
+                lambda name: controller_client(each.server, name),
+                clock,
+                SeededChance(4),
+                gates=each.server.env.gates,
             )
             await second.start()
             await second.settled()

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from nodeward.cli.controllers import client_of
+from nodeward.cluster.identities import controller_client
 from nodeward.controllers.pods.ownership import controller_of
 from nodeward.controllers.pods.state import is_ready
 from nodeward.controllers.runner import Runner
@@ -34,7 +34,7 @@ class Doomed:
         self._clock = each.cluster.clock
 
         def client_for(name: str) -> Client:
-            transport = Altered(client_of(each.cluster.server, name).transport)
+            transport = Altered(controller_client(each.cluster.server, name).transport)
             transport.alter = self._pass
             return Client(transport, clock=self._clock, component=name, retry=None)
 

@@ -1,0 +1,140 @@
+"""The file that describes a fleet: pools of nodes with their versions, gates, machines and settings.
+
+```yaml
+apiVersion: nodeward.dev/v1alpha1
+kind: Fleet
+pools:
+- name: blue
+  nodes: 100
+  version: "1.36"
+  featureGates: {NodeReadinessGates: true}
+  labels: {team: a}
+  zones: [a, b, c]
+  taints: [{key: dedicated, value: gpu, effect: NoSchedule}]
+  capacity: {cpu: 16, memory: 64Gi, pods: 110}
+  kubelet: {nodeLeaseDurationSeconds: 40}     # fields of a KubeletConfiguration
+  behaviour: start-delay=1s                   # of simulated containers
+```
+
+All that is wrong is told at once, each with file, line and field; nothing is started from a file with a mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from nodeward.api.core_v1.references import Taint
+from nodeward.base.errors import ConfigError
+from nodeward.base.problems import Problems
+from nodeward.base.quantity import Quantity
+from nodeward.base.yaml_text import Document, documents
+from nodeward.cluster.description import RUNTIMES, Pool
+from nodeward.features import Gates
+from nodeward.kubelet.config.loading import load_tree
+from nodeward.kubelet.config.reading import cleaned
+from nodeward.kubelet.config.shape import CONFIGURATION, ListOf, MapOf, Part, Plain
+from nodeward.kubelet.runtime.behaviour import USUAL, parse
+
+API_VERSION: Final = "nodeward.dev/v1alpha1"
+KIND: Final = "Fleet"
+#: More nodes than this in one pool are a slip of the finger.
+MOST_NODES: Final = 100_000
+
+_POOL: Final = Part(
+    {
+        "name": Plain.TEXT,
+        "nodes": Plain.INT32,
+        "version": Plain.TEXT,
+        "featureGates": MapOf(Plain.TRUTH),
+        "runtime": Plain.TEXT,
+        "labels": MapOf(Plain.TEXT),
+        "zones": ListOf(Plain.TEXT),
+        "taints": ListOf(Part({"key": Plain.TEXT, "value": Plain.TEXT, "effect": Plain.TEXT})),
+        "capacity": MapOf(Plain.QUANTITY),
+        "kubelet": CONFIGURATION,
+        "behaviour": Plain.TEXT,
+    }
+)
+_FLEET: Final = Part({"apiVersion": Plain.TEXT, "kind": Plain.TEXT, "pools": ListOf(_POOL)})
+
+
+def load_fleet_file(path: Path, version: str) -> tuple[Pool, ...]:
+    """The pools in a file; `version` is that of nodes which do not say theirs."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    return load_fleet(text, str(path), version)
+
+
+def load_fleet(text: bytes, shown: str, version: str) -> tuple[Pool, ...]:
+    """The same from bytes."""
+    found = list(documents(text, shown))
+    if len(found) != 1 or not isinstance(found[0].tree, dict):
+        raise ConfigError(f"{shown}: want one {KIND}, a map with apiVersion: {API_VERSION}")
+    document = found[0]
+    problems = Problems(document)
+    for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+        if document.tree.get(name) != wanted:
+            problems.say(name, f"want {wanted}, got {document.tree.get(name)!r}")
+    tree = cleaned(document.tree, _FLEET, problems)
+    pools = [
+        _pool(each, document, f"pools[{number}]", version, problems)
+        for number, each in enumerate(tree.get("pools", ()))
+    ]
+    if not pools:
+        problems.say("pools", "want at least one")
+    names = [pool.name for pool in pools]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            problems.wrong(f"pools[{number}].name", name, "another pool has this name")
+    problems.settle()
+    return tuple(pools)
+
+
+def _pool(tree: Mapping[str, Any], document: Document, at: str, version: str, problems: Problems) -> Pool:
+    name = tree.get("name", "")
+    if not name or not all(part.isalnum() for part in name.split("-")) or name != name.lower():
+        problems.wrong(f"{at}.name", name, "want a name of small letters, digits and dashes, like blue")
+    nodes = tree.get("nodes", 1)
+    if not 0 <= nodes <= MOST_NODES:
+        problems.wrong(f"{at}.nodes", nodes, f"want a number from 0 to {MOST_NODES}")
+    runtime = tree.get("runtime", "sim")
+    if runtime not in RUNTIMES:
+        problems.wrong(f"{at}.runtime", runtime, f"want one of {', '.join(RUNTIMES)}")
+        runtime = "sim"
+    chosen = tree.get("version", version)
+    gates = tree.get("featureGates", {})
+    try:
+        known = Gates.of_mapping(chosen, gates)
+    except ConfigError as error:
+        problems.say(f"{at}.{'version' if 'version' in str(error) else 'featureGates'}", str(error))
+        known = Gates.of(version)
+    behaviour = USUAL
+    try:
+        behaviour = parse(tree.get("behaviour", ""))
+    except ValueError as error:
+        problems.say(f"{at}.behaviour", str(error))
+    kubelet = tree.get("kubelet", {})
+    try:
+        load_tree(kubelet, f"{document.shown}: {at}.kubelet", chosen, gates)
+    except ConfigError as error:
+        problems.say(f"{at}.kubelet", str(error))
+    return Pool(
+        name=name,
+        nodes=nodes,
+        version=chosen,
+        feature_gates=known.as_flag(),
+        runtime=runtime,
+        labels=tree.get("labels", {}),
+        taints=tuple(
+            Taint(key=each.get("key", ""), value=each.get("value", ""), effect=each.get("effect", ""))
+            for each in tree.get("taints", ())
+        ),
+        zones=tuple(tree.get("zones", ())),
+        capacity={key: Quantity.from_json(value) for key, value in tree.get("capacity", {}).items()},
+        kubelet=kubelet,
+        behaviour=behaviour,
+    )
