@@ -238,7 +238,7 @@ class Engine:
     def _found_nothing(self, attempt: Attempt, choice: Choice) -> None:
         profile, view = attempt.profile, attempt.view
         said = profile.classes.diagnose(view, choice.promised)
-        self.metrics.evaluated_in_vain(choice.pick.found, profile.name, said.rejected_by)
+        self.metrics.evaluated_in_vain(choice.pick.found, profile.name, said)
         nominated: str | None = ""
         made = MadeRoom(SUCCESS)
         if profile.post_filters:

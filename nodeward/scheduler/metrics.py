@@ -16,6 +16,7 @@ from nodeward.scheduler.framework.status import Code
 from nodeward.scheduler.queue.queued_pod import NEVER
 
 if TYPE_CHECKING:
+    from nodeward.scheduler.cache.diagnosis import Diagnosis
     from nodeward.scheduler.cache.pod_class import PodClass
     from nodeward.scheduler.cache.table import NodeTable
     from nodeward.scheduler.profile import Profile
@@ -156,15 +157,16 @@ class SchedulerMetrics:
         self._attempts.inc(result, profile)
         self._attempt_seconds.observe(seconds, result, profile)
 
-    def evaluated_in_vain(self, found: PodClass, profile: str, rejected_by: Iterable[str]) -> None:
-        """A decision found no node because of these plugins."""
-        guilty = frozenset(rejected_by)
+    def evaluated_in_vain(self, found: PodClass, profile: str, said: Diagnosis) -> None:
+        """A decision found no node."""
+        guilty = frozenset(said.rejected_by)
         point = "PreFilter" if found.rejected is not None else "Filter"
         for plugin, where in found.evaluated():
             if where in ("PreScore", "Score"):
                 continue
             is_guilty = where == point and plugin in guilty
-            key = (plugin, where, profile, (Code.UNSCHEDULABLE if is_guilty else Code.SUCCESS).value)
+            code = said.codes.get(plugin, Code.UNRESOLVABLE) if is_guilty else Code.SUCCESS
+            key = (plugin, where, profile, code.value)
             self._failed[key] = self._failed.get(key, 0) + 1
 
     def _evaluations(self, profiles: Iterable[Profile]) -> Mapping[tuple[str, ...], float]:

@@ -7,7 +7,7 @@ come into it, so that it costs one count over a column, not one entry per node.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ class Diagnosis:
     pending_for: tuple[str, ...] = ()
     #: set when the pod was rejected as such, before any node was looked at
     before: Status | None = None
+    #: what each plugin said first
+    codes: Mapping[str, Code] = field(default_factory=dict)
 
 
 def of_nodes(
@@ -45,11 +47,13 @@ def of_nodes(
     rejected, pending = set(narrowing), set[str]()
     numbers = np.bincount(why[why >= 0], minlength=len(reasons)).tolist()
     found = [(status, count) for status, count in zip(reasons, numbers, strict=True) if count]
+    codes: dict[str, Code] = {}
     for status, count in (*found, *((each, 1) for each in more)):
+        codes.setdefault(status.plugin, status.code)
         (pending if status.code is Code.PENDING else rejected).add(status.plugin)
         for reason in status.reasons:
             counts[reason] = counts.get(reason, 0) + count
-    return Diagnosis(nodes, counts, tuple(sorted(rejected)), tuple(sorted(pending)))
+    return Diagnosis(nodes, counts, tuple(sorted(rejected)), tuple(sorted(pending)), codes=codes)
 
 
 def of_pod(nodes: int, status: Status, narrowing: Iterable[str]) -> Diagnosis:
@@ -57,4 +61,11 @@ def of_pod(nodes: int, status: Status, narrowing: Iterable[str]) -> Diagnosis:
     is_pending = status.code is Code.PENDING
     by = {status.plugin, *narrowing} if not is_pending else set(narrowing)
     counts = dict.fromkeys(status.reasons, nodes)
-    return Diagnosis(nodes, counts, tuple(sorted(by)), (status.plugin,) if is_pending else (), status)
+    return Diagnosis(
+        nodes,
+        counts,
+        tuple(sorted(by)),
+        (status.plugin,) if is_pending else (),
+        status,
+        {status.plugin: status.code},
+    )
