@@ -20,6 +20,7 @@ from nodeward.controllers import (
 from nodeward.controllers.controller import Entry
 from nodeward.controllers.deployment.controller import DeploymentController
 from nodeward.controllers.node_lifecycle.controller import NodeLifecycleController
+from nodeward.controllers.taint_eviction.controller import TaintEvictionController
 
 CONTROLLERS: tuple[Entry, ...] = (
     Entry("service-account-controller", service_account.ServiceAccountController),
@@ -34,4 +35,5 @@ CONTROLLERS: tuple[Entry, ...] = (
     Entry("replication-controller", replicaset.replication_controllers),
     Entry("deployment-controller", DeploymentController),
     Entry("node-lifecycle-controller", NodeLifecycleController, "node-controller", "node-controller"),
+    Entry("taint-eviction-controller", TaintEvictionController, account="node-controller"),
 )

@@ -22,6 +22,8 @@ from nodeward.rules.taints import is_same
 
 TIMEOUT_EXCEEDED: Final = "TimeoutExceeded"
 NODE_RESTARTED: Final = "NodeRestarted"
+#: On a node: what the node lifecycle controller did about its gates. Nodes may not write it: taints in it are removed.
+RECORD_ANNOTATION: Final = "node-lifecycle.kubernetes.io/readiness-gates"
 TAINT: Final = "Taint"
 BYPASS: Final = "BypassWithWarning"
 
@@ -132,32 +134,34 @@ def is_exempt(pod: ObjectMeta) -> bool:
     )
 
 
-def taint_changes(node: Node, gates_before: Sequence[NodeReadinessGate] = ()) -> TaintChanges:
+def taint_changes(node: Node, ours: Sequence[Taint] = ()) -> TaintChanges:
     """Taints to put on the node for gates that were given up, and to take off when they hold after all.
 
-    A gate that fails again after it was given up keeps its taint until it holds. `gates_before` are the gates the
-    node had when this was last asked: the taint of a gate that is gone, or that has another one now, goes too.
+    A gate that fails again after it was given up keeps its taint until it holds. `ours` are the taints that were put
+    there for gates: only those are ever taken off. They go when their gate holds, is gone, or has another taint or
+    action now. Where somebody else put a taint with the same key and effect, it stays theirs and as it is.
     """
     wanted: list[Taint] = []
-    tolerated: list[Taint] = []
+    kept: list[Taint] = []
     for view in views(node.spec.readiness_gates, node.status.conditions):
         taint = view.gate.readiness_taint
-        if taint is None or view.action != TAINT:
+        if taint is None or view.action != TAINT or view.state is GateState.HOLDS:
             continue
-        if view.state is GateState.GIVEN_UP:
-            wanted.append(taint)
-        elif view.state is GateState.WAITS:
-            tolerated.append(taint)
-    ours = [gate.readiness_taint for gate in (*node.spec.readiness_gates, *gates_before)]
+        (wanted if view.state is GateState.GIVEN_UP else kept).append(taint)
     present = node.spec.taints
-    add = [taint for taint in wanted if not any(is_same(taint, each) for each in present)]
     remove = [
         taint
         for taint in present
-        if any(mine is not None and is_same(taint, mine) for mine in ours)
-        and not any(is_same(taint, keep) for keep in (*wanted, *tolerated))
+        if any(_is_equal(taint, mine) for mine in ours)
+        and not any(_is_equal(taint, keep) for keep in (*wanted, *kept))
     ]
+    left = [taint for taint in present if not any(is_same(taint, gone) for gone in remove)]
+    add = [taint for taint in wanted if not any(is_same(taint, each) for each in left)]
     return TaintChanges(tuple(_distinct(add)), tuple(remove))
+
+
+def _is_equal(one: Taint, other: Taint) -> bool:
+    return is_same(one, other) and one.value == other.value
 
 
 def warned(node: Node) -> list[str]:

@@ -118,12 +118,27 @@ def test_a_gate_that_is_given_up_puts_its_taint_on_once() -> None:
 def test_the_taint_stays_while_the_gate_fails_and_goes_when_it_holds() -> None:
     gates = [gate(CNI, "Taint", TAINT)]
     assert not taint_changes(node(gates, READY, condition(CNI, "False"), taints=[TAINT]))
-    assert taint_changes(node(gates, READY, condition(CNI, "True"), taints=[TAINT])).remove == (TAINT,)
+    held = node(gates, READY, condition(CNI, "True"), taints=[TAINT])
+    assert taint_changes(held, [TAINT]).remove == (TAINT,)
+
+
+def test_a_taint_that_somebody_else_put_is_never_taken_off_nor_changed() -> None:
+    held = node([gate(CNI, "Taint", TAINT)], READY, condition(CNI, "True"), taints=[TAINT])
+    assert not taint_changes(held)
+    theirs = Taint(key=TAINT.key, value="theirs", effect=TAINT.effect)
+    assert not taint_changes(node([gate(CNI, "Taint", TAINT)], READY, OVER, taints=[theirs]))
+    assert not taint_changes(node([gate(CNI, "Taint", TAINT)], READY, OVER, taints=[theirs]), [TAINT])
+
+
+def test_a_gate_whose_taint_has_another_value_now_changes_it() -> None:
+    new = Taint(key=TAINT.key, value="new", effect=TAINT.effect)
+    changed = taint_changes(node([gate(CNI, "Taint", new)], READY, OVER, taints=[TAINT]), [TAINT])
+    assert (changed.add, changed.remove) == ((new,), (TAINT,))
 
 
 def test_the_taint_of_a_gate_that_is_gone_goes_and_other_taints_stay() -> None:
     other = Taint(key="example.com/other", effect="NoSchedule")
-    before = [gate(CNI, "Taint", TAINT)]
+    before = [TAINT]
     assert taint_changes(node([], READY, OVER, taints=[other, TAINT]), before).remove == (TAINT,)
     assert not taint_changes(node([], READY, OVER, taints=[other, TAINT]))
     stronger = Taint(key=TAINT.key, effect="NoExecute")

@@ -12,6 +12,7 @@ from typing import Final
 from nodeward.api.core_v1.node import Node
 from nodeward.apiserver.admission.plugin import Write
 from nodeward.base.fielderror import quote
+from nodeward.rules.readiness import RECORD_ANNOTATION
 
 #: Labels under this name are promises about a node that the node itself cannot make.
 RESTRICTED: Final = "node-restriction.kubernetes.io"
@@ -44,6 +45,8 @@ def check_node(node: str, write: Write) -> None:
         new: Node = write.new
         if new.spec.config_source is not None:
             raise write.refuse(f"{me} is not allowed to create pods with a non-nil configSource")
+        if RECORD_ANNOTATION in new.metadata.annotations:
+            raise write.refuse(f"{me} is not allowed to set the annotation {RECORD_ANNOTATION}")
         labels = forbidden_labels(new.metadata.labels, {})
         if labels:
             raise write.refuse(f"{me} is not allowed to set the following labels: {', '.join(labels)}")
@@ -56,6 +59,9 @@ def _check_update(me: str, write: Write, new: Node, old: Node) -> None:
         raise write.refuse(f"{me} is not allowed to update configSource to a new non-nil configSource")
     if new.spec.taints != old.spec.taints:
         raise write.refuse(f"{me} is not allowed to modify taints")
+    if new.metadata.annotations.get(RECORD_ANNOTATION) != old.metadata.annotations.get(RECORD_ANNOTATION):
+        # The controller takes off the taints that are in it: writing it would be a way to modify taints.
+        raise write.refuse(f"{me} is not allowed to modify the annotation {RECORD_ANNOTATION}")
     if new.metadata.owner_references != old.metadata.owner_references:
         raise write.refuse(f"{me} is not allowed to modify ownerReferences")
     labels = forbidden_labels(new.metadata.labels, old.metadata.labels)

@@ -1,7 +1,13 @@
-"""Keeps the taints of every node as its conditions say.
+"""Watches over nodes: notices who fell silent, and keeps taints as conditions and readiness gates say.
 
-Keys are nodes. A look works out all taints from the informer's copy, and writes them in one patch that holds only for
-that copy: if somebody was faster, the next look works from theirs.
+What is seen of nodes and Leases is noted as it comes (`health`). Every few seconds the monitor goes through the notes,
+without asking the API anything: silent nodes are to be marked Unknown, nodes that are not ready wait for their
+NoExecute taint in their zone's queue, and the states of the zones are set (`zones`). All writes about one node are
+made by one worker at a time, as one patch that holds only for the version it was worked out from (`plan`).
+
+What must stay true: nothing is driven off a node faster than its zone allows, and nothing at all while all zones are
+lost; a node that is ready has no such taint; taints of others are never touched. The events of one failure of a gate
+are told after its record was written, so that they are told once.
 """
 
 from __future__ import annotations
@@ -9,48 +15,251 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from nodeward.api.coordination_v1 import Lease
 from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.references import ObjectReference
 from nodeward.api.errors import ApiError
 from nodeward.base.timestamp import rfc3339
 from nodeward.controllers.controller import Tools, Work
-from nodeward.controllers.node_lifecycle.condition_taints import with_condition_taints
+from nodeward.controllers.node_lifecycle.health import Health, Periods, unknown_conditions
+from nodeward.controllers.node_lifecycle.measures import Measures
+from nodeward.controllers.node_lifecycle.plan import Plan, plan
+from nodeward.controllers.node_lifecycle.pods_not_ready import PodsNotReady
+from nodeward.controllers.node_lifecycle.telling import tell_gates
+from nodeward.controllers.node_lifecycle.zones import Census, Disruption, Rates, Zones
 from nodeward.machinery.client import PatchType
+from nodeward.machinery.recorder import NORMAL
 from nodeward.machinery.workqueue import WorkQueue
 
 WORKERS: Final = 32
 #: Somebody else wrote the node: their version arrives soon.
 CONFLICT_SECONDS: Final = 0.05
+LEASES: Final = "kube-node-lease"
 
 
 class NodeLifecycleController:
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: Tools, *, periods: Periods | None = None, rates: Rates | None = None) -> None:
         self._client = tools.client
         self._clock = tools.clock
-        self._nodes = tools.informers.informer(Node)
+        self._recorder = tools.recorder
+        self._periods = periods or Periods()
+        self._has_gates = tools.gates.enabled("NodeReadinessGates")
+        self._asks_leases = tools.gates.enabled("NodeControllerLeaseCircuitBreaker")
+        self._measures = Measures(tools.metrics)
+        self._zones = Zones(rates or Rates())
+        self._healths: dict[str, Health] = {}
         self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="node_lifecycle_controller")
-        self._nodes.add_handler(self._seen, lambda _, new: self._seen(new))
+        self._rounds: WorkQueue[str] = WorkQueue(tools.clock, name="node_lifecycle_monitor")
+        self._rounds.add("nodes")
+        #: zones whose limit may have a token for a waiting node
+        self._turns: WorkQueue[str] = WorkQueue(tools.clock, name="node_lifecycle_zones")
+        self._nodes = tools.informers.informer(Node)
+        self._nodes.add_handler(self._seen, lambda _, new: self._seen(new), self._gone)
+        self._leases = tools.informers.informer(Lease, namespace=LEASES)
+        self._leases.add_handler(self._renewed, lambda _, new: self._renewed(new))
+        self._pods = PodsNotReady(tools, self._is_lost)
 
     def work(self) -> Sequence[Work[Any]]:
-        return (Work(self._queue, self._look, workers=WORKERS),)
+        return (
+            Work(self._queue, self._look, workers=WORKERS),
+            Work(self._rounds, self._monitor),
+            Work(self._turns, self._take_turns),
+            self._pods.work(),
+        )
+
+    # -- what is seen
 
     def _seen(self, node: Node) -> None:
-        if with_condition_taints(node, node.spec.taints, "") is not node.spec.taints:
-            self._queue.add(node.metadata.name)
+        name, now_ns = node.metadata.name, self._clock.monotonic_ns()
+        health = self._healths.get(name)
+        if health is None or health.uid != node.metadata.uid:
+            if health is not None:
+                self._forget(name, health)
+            health = self._healths[name] = Health(node, now_ns, self._clock.now_ns())
+            self._zones.zone(health.zone, now_ns)
+            self._measures.know_zone(health.zone)
+            lease = self._leases_get(name)
+            if lease is not None:
+                self._renewed(lease)
+            self._tell(node, "RegisteredNode", f"Node {name} event: Registered Node {name} in Controller")
+        else:
+            health.see(node, now_ns)
+        if self._plan(node, health) is not None:
+            self._queue.add(name)
+
+    def _gone(self, node: Node) -> None:
+        name = node.metadata.name
+        health = self._healths.get(name)
+        if health is not None:
+            self._forget(name, health)
+            self._tell(node, "RemovingNode", f"Node {name} event: Removing Node {name} from Controller")
+
+    def _forget(self, name: str, health: Health) -> None:
+        del self._healths[name]
+        self._zones.leave(health.zone, name)
+
+    def _renewed(self, lease: Lease) -> None:
+        health = self._healths.get(lease.metadata.name)
+        if health is not None and lease.spec.renew_time:
+            health.see_lease(lease.spec.renew_time, self._clock.monotonic_ns())
+
+    def _leases_get(self, name: str) -> Lease | None:
+        return self._leases.get(name, LEASES)
+
+    def _is_lost(self, name: str) -> bool:
+        health = self._healths.get(name)
+        return health is not None and health.status in ("False", "Unknown")
+
+    def _tell(self, node: Node, reason: str, message: str) -> None:
+        meta = node.metadata
+        about = ObjectReference(api_version="v1", kind="Node", name=meta.name, uid=meta.uid)
+        self._recorder.event(about, NORMAL, reason, message)
+
+    # -- the monitor
+
+    async def _monitor(self, _: str) -> float:
+        now_ns = self._clock.monotonic_ns()
+        census: dict[str, Census] = {}
+        for name, health in self._healths.items():
+            count = census.get(health.zone)
+            if count is None:
+                count = census[health.zone] = Census()
+            status = health.status
+            if health.is_silent(now_ns, self._periods):
+                if status != "Unknown":
+                    self._queue.add(name)
+                status = "Unknown"
+            if status == "True":
+                count.ready += health.is_counted
+                continue
+            count.not_ready += health.is_counted
+            if status and not health.execute_key and not health.may_taint:
+                self._zones.zone(health.zone, now_ns).waiting[name] = None
+        self._settle(census, now_ns)
+        self._measures.observe_round(census, (self._clock.monotonic_ns() - now_ns) / 1e9)
+        return self._periods.monitor_seconds
+
+    def _settle(self, census: dict[str, Census], now_ns: int) -> None:
+        """States of zones, and what follows for nodes."""
+        disruption = self._zones.assess(census, now_ns)
+        if disruption is not Disruption.NONE:
+            for name, health in self._healths.items():
+                health.must_clear = disruption is Disruption.BEGINS
+                health.may_taint = False
+                if health.must_clear:
+                    self._queue.add(name)
+                else:
+                    # Nobody was heard while this control plane was cut off: everybody's time starts anew.
+                    health.heard_ns = now_ns
+        for name, zone in self._zones.of.items():
+            if zone.waiting and zone.bucket.rate > 0:
+                self._turns.add(name)
+
+    async def _take_turns(self, name: str) -> float | None:
+        """Give the zone's tokens to the nodes that wait longest."""
+        zone = self._zones.of.get(name)
+        if zone is None:
+            return None
+        now_ns = self._clock.monotonic_ns()
+        while zone.waiting:
+            node = next(iter(zone.waiting))
+            health = self._healths.get(node)
+            if (
+                health is None
+                or health.execute_key
+                or health.must_clear
+                or not self._is_failing(health, now_ns)
+            ):
+                del zone.waiting[node]
+            elif zone.bucket.take(now_ns):
+                del zone.waiting[node]
+                health.may_taint = True
+                self._queue.add(node)
+            else:
+                return zone.bucket.wait_seconds(now_ns)
+        return None
+
+    def _is_failing(self, health: Health, now_ns: int) -> bool:
+        return health.status in ("False", "Unknown") or health.is_silent(now_ns, self._periods)
+
+    # -- one node
+
+    def _plan(self, node: Node, health: Health) -> Plan | None:
+        return plan(
+            node,
+            rfc3339(self._clock.now_ns()),
+            may_add=health.may_taint,
+            must_clear=health.must_clear,
+            has_gates=self._has_gates,
+        )
 
     async def _look(self, name: str) -> float | None:
-        node = self._nodes.get(name)
-        if node is None:
+        node, health = self._nodes.get(name), self._healths.get(name)
+        if node is None or health is None:
             return None
-        taints = with_condition_taints(node, node.spec.taints, rfc3339(self._clock.now_ns()))
-        if taints is node.spec.taints:
-            return None
-        meta = {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}
-        body = {"metadata": meta, "spec": {"taints": taints}}
         try:
-            await self._client.patch(bytes, name, body, kind=self._nodes.kind, patch_type=PatchType.MERGE)
+            if health.is_silent(self._clock.monotonic_ns(), self._periods):
+                conditions = unknown_conditions(node, rfc3339(self._clock.now_ns()))
+                if conditions:
+                    if not await self._is_alive(name, health):
+                        await self._write_unknown(node, health, conditions)
+                    return None
+            wanted = self._plan(node, health)
+            if wanted is not None:
+                await self._write(node, health, wanted)
         except ApiError as error:
             if error.code == 409:
                 return CONFLICT_SECONDS
             if error.code != 404:
                 raise
         return None
+
+    async def _is_alive(self, name: str, health: Health) -> bool:
+        """Whether the API has a younger Lease than the informer: then it is this controller that is behind."""
+        if not self._asks_leases:
+            return False
+        try:
+            lease = await self._client.get(Lease, name, LEASES)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return False
+        before = health.heard_ns
+        health.see_lease(lease.spec.renew_time or "", self._clock.monotonic_ns())
+        return health.heard_ns != before
+
+    async def _write_unknown(self, node: Node, health: Health, conditions: list[dict[str, Any]]) -> None:
+        """The node fell silent. Its taints follow when this arrives as news."""
+        name, was_ready = node.metadata.name, health.status == "True"
+        began_ns = self._clock.monotonic_ns()
+        health.expect(node)
+        body = {"metadata": _only_this(node), "status": {"conditions": conditions}}
+        is_written = False
+        try:
+            await self._client.patch(bytes, name, body, kind=self._nodes.kind, subresource="status")
+            is_written = True
+        finally:
+            if not is_written:
+                health.copy(node)
+        self._measures.node_round.observe((self._clock.monotonic_ns() - began_ns) / 1e9)
+        if was_ready:
+            self._tell(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+        # Unlike upstream: also if the kubelet had said not ready itself before it fell silent.
+        self._pods.mark_all(name)
+
+    async def _write(self, node: Node, health: Health, wanted: Plan) -> None:
+        kind = self._nodes.kind
+        await self._client.patch(
+            bytes, node.metadata.name, wanted.patch, kind=kind, patch_type=PatchType.MERGE
+        )
+        if wanted.evicts:
+            health.may_taint = False
+            self._measures.evictions.inc(health.zone)
+        if wanted.gates is not None:
+            for failure in wanted.gates.failures:
+                self._measures.gate_failures.inc(failure.condition_type, failure.action)
+            tell_gates(self._recorder, node, wanted.gates)
+
+
+def _only_this(node: Node) -> dict[str, str]:
+    return {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}

@@ -26,6 +26,7 @@ from nodeward.apiserver.admission.plugin import Write
 from nodeward.apiserver.admission.service_account import ServiceAccount
 from nodeward.apiserver.auth.user import User
 from nodeward.rules.pod_references import MIRROR
+from nodeward.rules.readiness import RECORD_ANNOTATION
 from tests.apiserver.admission.world import (
     ADMIN,
     account,
@@ -150,6 +151,18 @@ def test_a_kubelet_changes_neither_taints_nor_owners() -> None:
     assert forbidden(plugin(), update(owned, node(), user=ME)) == (
         'node "n1" is not allowed to modify ownerReferences'
     )
+
+
+def test_a_kubelet_does_not_write_down_which_taints_the_controller_put() -> None:
+    recorded = node()
+    recorded.metadata.annotations[RECORD_ANNOTATION] = "{}"
+    assert forbidden(plugin(), create(recorded, ME)) == (
+        f'node "n1" is not allowed to set the annotation {RECORD_ANNOTATION}'
+    )
+    why = f'node "n1" is not allowed to modify the annotation {RECORD_ANNOTATION}'
+    assert forbidden(plugin(), update(recorded, node(), user=ME)) == why
+    assert forbidden(plugin(), update(node(), recorded, user=ME)) == why
+    admitted(plugin(), update(recorded, copy(recorded), user=ME))
 
 
 # -- pods

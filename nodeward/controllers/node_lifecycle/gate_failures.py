@@ -1,0 +1,113 @@
+"""What follows when a readiness gate of a node is given up (KEP-5233): a taint or a warning, once, and back again.
+
+In goes a node as it is; out comes what must be done to its taints, what is to be told, and the record to keep on the
+node. The kubelet owns the timers: only a condition that is Unknown with reason TimeoutExceeded counts as given up.
+
+The record is an annotation, written in the same request as the taints. It says which gates were acted upon and which
+taints were put on for them, so that another controller takes off those and no others, also when the gate that asked
+for one is long gone, and warns of nothing twice. A record that cannot be read is an empty one: taints stay then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.references import Taint
+from nodeward.rules.readiness import RECORD_ANNOTATION, GateState, TaintChanges, taint_changes, views
+from nodeward.rules.taints import is_same
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What was done about a node's gates."""
+
+    #: for every gate that is given up, the action that was taken
+    acted: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+
+    def text(self) -> str | None:
+        """As the annotation holds it; None: no annotation."""
+        if not self.acted and not self.taints:
+            return None
+        taints = [{"key": each.key, "value": each.value, "effect": each.effect} for each in self.taints]
+        return json.dumps(
+            {"acted": dict(self.acted), "taints": taints}, separators=(",", ":"), sort_keys=True
+        )
+
+
+_EMPTY: Final = Record()
+
+
+@dataclass(frozen=True, slots=True)
+class GateFailure:
+    """A gate that was given up just now."""
+
+    condition_type: str
+    action: str
+    reason: str
+    message: str
+    taint: Taint | None
+
+
+@dataclass(frozen=True, slots=True)
+class GateDecision:
+    """What to do about a node's gates."""
+
+    taints: TaintChanges
+    failures: tuple[GateFailure, ...]
+    #: the annotation's value; None: there shall be none
+    record: str | None
+
+
+def read_record(node: Node) -> Record:
+    """What was done before, as the node says."""
+    text = node.metadata.annotations.get(RECORD_ANNOTATION)
+    if text is None:
+        return _EMPTY
+    try:
+        found = json.loads(text)
+        acted = {str(name): str(action) for name, action in found["acted"].items()}
+        taints = tuple(
+            Taint(key=str(each["key"]), value=str(each["value"]), effect=str(each["effect"]))
+            for each in found["taints"]
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return _EMPTY
+    return Record(acted, taints)
+
+
+def decide(node: Node) -> GateDecision | None:
+    """What the node's gates ask for now; None if all is done."""
+    text = node.metadata.annotations.get(RECORD_ANNOTATION)
+    if not node.spec.readiness_gates and text is None:
+        return None
+    before = read_record(node)
+    given_up = [
+        view
+        for view in views(node.spec.readiness_gates, node.status.conditions)
+        if view.state is GateState.GIVEN_UP
+    ]
+    changes = taint_changes(node, before.taints)
+    stay = [
+        taint
+        for taint in before.taints
+        if any(is_same(taint, each) and taint.value == each.value for each in node.spec.taints)
+        and not any(is_same(taint, each) for each in changes.remove)
+    ]
+    added = [Taint(key=each.key, value=each.value, effect=each.effect) for each in changes.add]
+    after = Record({view.gate.condition_type: view.action for view in given_up}, (*stay, *added))
+    failures = tuple(
+        GateFailure(
+            view.gate.condition_type, view.action, view.reason, view.message, view.gate.readiness_taint
+        )
+        for view in given_up
+        if before.acted.get(view.gate.condition_type) != view.action
+    )
+    record = after.text()
+    if not changes and record == text:
+        return None
+    return GateDecision(changes, failures, record)

@@ -1,0 +1,36 @@
+"""Events about readiness gates, on the node: which gate, which node, what happened and why (KEP-5233)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.references import Taint
+from nodeward.controllers.node_lifecycle.gate_failures import GateDecision
+from nodeward.machinery.recorder import NORMAL, WARNING, EventRecorder
+from nodeward.rules.readiness import BYPASS
+
+BYPASSED: Final = "ReadinessGateBypassed"
+TAINTED: Final = "ReadinessGateTainted"
+UNTAINTED: Final = "ReadinessGateUntainted"
+
+
+def tell_gates(recorder: EventRecorder, node: Node, decision: GateDecision) -> None:
+    """One event for each gate that was given up, and for each taint that went away."""
+    name = node.metadata.name
+    for failure in decision.failures:
+        why = f"{failure.reason}: {failure.message}" if failure.message else failure.reason
+        start = f"Node {name} gave up its readiness gate {failure.condition_type} ({why})"
+        if failure.action == BYPASS:
+            recorder.event(node, WARNING, BYPASSED, f"{start}: pods are let in although it does not hold")
+        elif failure.taint is not None:
+            text = f"{start}: only pods that tolerate {_text(failure.taint)} are let in"
+            recorder.event(node, WARNING, TAINTED, text)
+    for taint in decision.taints.remove:
+        text = f"Node {name} lost the taint {_text(taint)}: no readiness gate asks for it any more"
+        recorder.event(node, NORMAL, UNTAINTED, text)
+
+
+def _text(taint: Taint) -> str:
+    """As kubectl writes it."""
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
