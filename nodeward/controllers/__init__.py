@@ -18,6 +18,7 @@ from nodeward.controllers import (
     ttl_after_finished,
 )
 from nodeward.controllers.controller import Entry
+from nodeward.controllers.daemonset.controller import DaemonSetController
 from nodeward.controllers.deployment.controller import DeploymentController
 from nodeward.controllers.node_lifecycle.controller import NodeLifecycleController
 from nodeward.controllers.taint_eviction.controller import TaintEvictionController
@@ -34,6 +35,7 @@ CONTROLLERS: tuple[Entry, ...] = (
     Entry("replicaset-controller", replicaset.replica_sets),
     Entry("replication-controller", replicaset.replication_controllers),
     Entry("deployment-controller", DeploymentController),
+    Entry("daemon-set-controller", DaemonSetController, "daemonset-controller"),
     Entry("node-lifecycle-controller", NodeLifecycleController, "node-controller", "node-controller"),
     Entry("taint-eviction-controller", TaintEvictionController, account="node-controller"),
 )

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
 from nodeward.api.apps_v1 import ReplicaSet, ReplicaSetCondition
 from nodeward.api.core_v1.pod import Pod, ReplicationController, ReplicationControllerCondition
-from nodeward.base.timestamp import rfc3339
 from nodeward.controllers.pods.control import CREATE_FAILED, DELETE_FAILED
+from nodeward.controllers.pods.failure import with_failure
 from nodeward.controllers.pods.state import is_available, is_ready
 
 R = TypeVar("R", ReplicaSet, ReplicationController)
 Condition: TypeAlias = ReplicaSetCondition | ReplicationControllerCondition
-
-REPLICA_FAILURE: Final = "ReplicaFailure"
 
 
 def status_of(
@@ -47,19 +45,8 @@ def status_of(
 
 
 def _conditions(owner: R, active: int, failure: str | None, now_ns: int) -> list[Any]:
-    others: list[Any] = [each for each in owner.status.conditions if each.type != REPLICA_FAILURE]
-    if failure is None:
-        return others
-    known = next((each for each in owner.status.conditions if each.type == REPLICA_FAILURE), None)
     reason = CREATE_FAILED if active < (owner.spec.replicas or 0) else DELETE_FAILED
-    if known is not None and (known.reason, known.message) == (reason, failure):
-        return [*owner.status.conditions]
     make: type[Condition] = (
         ReplicaSetCondition if isinstance(owner, ReplicaSet) else ReplicationControllerCondition
     )
-    # Unlike upstream, which keeps the first message for ever: what is wrong now is what the user can mend.
-    since = known.last_transition_time if known is not None else rfc3339(now_ns)
-    return [
-        *others,
-        make(type=REPLICA_FAILURE, status="True", reason=reason, message=failure, last_transition_time=since),
-    ]
+    return with_failure(owner.status.conditions, make, reason, failure, now_ns)

@@ -15,8 +15,6 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, Final, Generic
 
-import msgspec
-
 from nodeward.api.apps_v1 import ReplicaSet
 from nodeward.api.core_v1.pod import Pod, ReplicationController
 from nodeward.api.errors import ApiError
@@ -33,6 +31,7 @@ from nodeward.controllers.pods.ownership import Claims, controller_of, controlle
 from nodeward.controllers.pods.patience import Patience
 from nodeward.controllers.pods.ranking import first_to_delete
 from nodeward.controllers.pods.state import is_active, is_terminating, next_available_seconds
+from nodeward.controllers.pods.status_writing import write_status
 from nodeward.controllers.replica_status import R, status_of
 from nodeward.machinery.workqueue import WorkQueue
 from nodeward.rules.selectors import Labels, Requirement, from_label_selector
@@ -42,7 +41,6 @@ _log: Final = logging.getLogger(__name__)
 #: How many pods are made or deleted at most before the informer has to confirm.
 BURST: Final = 500
 WORKERS: Final = 5
-_STATUS_TRIES: Final = 2
 _TERMINATING_GATE: Final = "DeploymentReplicaSetTerminatingReplicas"
 
 
@@ -68,7 +66,6 @@ class ReplicaController(Generic[R]):
     def __init__(self, tools: Tools, type_: type[R], queue_name: str) -> None:
         self._client = tools.client
         self._clock = tools.clock
-        self._type: type[R] = type_
         self._tells_terminating = type_ is ReplicaSet and tools.gates.enabled(_TERMINATING_GATE)
         self._heeds_cost = tools.gates.enabled("PodDeletionCost")
         self._queue: WorkQueue[str] = WorkQueue(tools.clock, name=queue_name)
@@ -158,7 +155,7 @@ class ReplicaController(Generic[R]):
             # Nothing was tried this time: what the last try found still holds.
             status.conditions = owner.status.conditions
         if status != owner.status:
-            await self._write_status(owner, status)
+            await write_status(self._client, owner, status)
         next_check = next_available_seconds(active, owner.spec.min_ready_seconds, now_ns)
         # What was just made or deleted is waited for as well: its end wakes this key, or the time limit does.
         waiting = self._expectations.seconds_left(key)
@@ -211,22 +208,6 @@ class ReplicaController(Generic[R]):
         siblings = [owner] if reference is None else self._owners.controlled_by(reference.uid)
         for sibling in siblings:
             yield from self._pods.controlled_by(sibling.metadata.uid)
-
-    async def _write_status(self, owner: R, status: Any) -> None:
-        latest = owner
-        for _ in range(_STATUS_TRIES):
-            try:
-                await self._client.update(
-                    msgspec.structs.replace(latest, status=status), subresource="status"
-                )
-                return
-            except ApiError as refusal:
-                if refusal.reason != "Conflict":
-                    raise
-            # The copy was old. What was counted is not: once more on the newest object.
-            latest = await self._client.get(self._type, owner.metadata.name, owner.metadata.namespace)
-            if latest.metadata.uid != owner.metadata.uid:
-                return
 
 
 def _key(owner: ReplicaSet | ReplicationController) -> str:

@@ -1,8 +1,9 @@
 """Node agents for controllers' tests: pods start after a while, and stop after a while once deleted.
 
-`FakeKubelets` watches all pods as one agent for every node. A new pod is given to a node (if it has none and nodes
-are named), then becomes Running and Ready after `start_seconds`; a deleted pod goes `stop_seconds` later. What a
-test wants otherwise it says by `is_healthy` (which pods ever become ready), or does with `set_ready` and `finish`.
+`FakeKubelets` watches all pods as one agent for every node. A new pod is given to a node (the one it names, or any if
+nodes are named; with `places` false that is left to a scheduler), then becomes Running and Ready after
+`start_seconds`; a deleted pod goes `stop_seconds` later. What a test wants otherwise it says by `is_healthy` (which
+pods ever become ready), or does with `set_ready` and `finish`.
 
     async with cluster(clock, controllers=...) as each, FakeKubelets(each.client, nodes=("n1", "n2")):
         ...
@@ -21,6 +22,7 @@ from nodeward.base.timestamp import rfc3339
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import SeededChance
 from nodeward.machinery.informer import Informer
+from nodeward.rules.affinity import named_nodes
 
 
 class FakeKubelets:
@@ -33,6 +35,7 @@ class FakeKubelets:
         start_seconds: float = 1.0,
         stop_seconds: float = 1.0,
         nodes: Sequence[str] = (),
+        places: bool = True,
         is_healthy: Callable[[Pod], bool] = lambda pod: True,
     ) -> None:
         self.start_seconds = start_seconds
@@ -43,6 +46,7 @@ class FakeKubelets:
         self.pods = Informer(client, Pod, SeededChance(11))
         self._client = client
         self._nodes = nodes
+        self._places = places
         self._next_node = 0
         #: By uid: those whose start or stop is under way or done.
         self._starting: dict[str, None] = {}
@@ -83,13 +87,17 @@ class FakeKubelets:
             if uid not in self._stopping:
                 self._stopping[uid] = None
                 self._spawn(self._stop(pod))
-        elif uid not in self._starting and pod.status.phase == "Pending":
+        elif uid not in self._starting and pod.status.phase == "Pending" and self._may_start(pod):
             self._starting[uid] = None
             self._spawn(self._start(pod))
 
+    def _may_start(self, pod: Pod) -> bool:
+        return self._places or bool(pod.spec.node_name)
+
     async def _start(self, pod: Pod) -> None:
-        if self._nodes and not pod.spec.node_name:
-            node = self._nodes[self._next_node % len(self._nodes)]
+        named = named_nodes(pod.spec)
+        if (self._nodes or named) and not pod.spec.node_name:
+            node = named[0] if named else self._nodes[self._next_node % len(self._nodes)]
             self._next_node += 1
             await _unless_gone(self._client.bind(pod.metadata.name, pod.metadata.namespace, node))
         await self._client.clock.sleep(self.start_seconds)

@@ -1,0 +1,250 @@
+"""The daemon set controller: looks at the nodes and at the pods of a daemon set, takes one step, writes the status.
+
+Keys are "namespace/name". A look goes over all nodes once; a node wakes a daemon set only if it now means something
+else to it, so that heartbeats cost a comparison.
+
+What must stay true: nothing is made or deleted while an earlier request has not been seen to happen; a template that is
+refused is tried again later and later, with one event and one condition, while pods that must go still go.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from nodeward.api.apps_v1 import DaemonSet
+from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.errors import ApiError
+from nodeward.api.meta import LabelSelector
+from nodeward.base.errors import WorldError
+from nodeward.controllers.active_namespaces import refused_for_namespace
+from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.daemonset.failed_pods import FailedPods
+from nodeward.controllers.daemonset.placement import Placement, pinned, target_of
+from nodeward.controllers.daemonset.plan import Plan, Scene, repairs, rolling_step
+from nodeward.controllers.daemonset.status import status_of
+from nodeward.controllers.pods.batches import at_once, in_growing_batches
+from nodeward.controllers.pods.control import PodControl, pod_from_template
+from nodeward.controllers.pods.owners import OwnerQueue, key_of
+from nodeward.controllers.pods.ownership import Claims, controller_reference
+from nodeward.controllers.pods.state import is_finished, next_available_seconds
+from nodeward.controllers.pods.status_writing import write_status
+from nodeward.controllers.revisions import HASH_LABEL, History, Revisions, forgettable
+from nodeward.machinery.recorder import NORMAL, WARNING
+from nodeward.rules.selectors import from_label_selector
+
+_log: Final = logging.getLogger(__name__)
+
+#: How many pods are made, and how many deleted, at most before the informer has to confirm.
+BURST: Final = 250
+WORKERS: Final = 2
+_NUMERIC_GATE: Final = "TaintTolerationComparisonOperators"
+
+
+class DaemonSetController:
+    def __init__(self, tools: Tools) -> None:
+        self._client = tools.client
+        self._clock = tools.clock
+        self._recorder = tools.recorder
+        self._numeric = tools.gates.enabled(_NUMERIC_GATE)
+        self._control = PodControl(tools.client, tools.recorder)
+        self._claims = Claims(tools.client, DaemonSet, Pod)
+        self._revisions = Revisions(tools, DaemonSet, HASH_LABEL)
+        self._failed = FailedPods(tools.clock)
+        #: By uid, with the generation they are of.
+        self._placements: dict[str, tuple[int, Placement]] = {}
+        self._owners = OwnerQueue(
+            tools,
+            DaemonSet,
+            "daemonset",
+            selector_of=lambda owner: from_label_selector(owner.spec.selector),
+            size_of=lambda owner: owner.status.desired_number_scheduled,
+            forget=self._forget,
+        )
+        self._expectations = self._owners.expectations
+        self._patience = self._owners.patience
+        self._nodes = tools.informers.informer(Node)
+        self._nodes.add_handler(self._node_seen, self._node_changed, self._node_seen)
+
+    def work(self) -> Sequence[Work[Any]]:
+        return (Work(self._owners.queue, self._handle, workers=WORKERS),)
+
+    # -- who needs a look -----------------------------------------------------------------------------------------
+
+    def _node_seen(self, node: Node) -> None:
+        for owner in self._owners.owners.list():
+            if self._placement(owner).on(node).may_stay:
+                self._owners.wake(key_of(owner))
+
+    def _node_changed(self, old: Node, new: Node) -> None:
+        if old.spec.taints == new.spec.taints and old.metadata.labels == new.metadata.labels:
+            return
+        for owner in self._owners.owners.list():
+            placement = self._placement(owner)
+            if placement.on(old) != placement.on(new):
+                self._owners.wake(key_of(owner))
+
+    def _placement(self, owner: DaemonSet) -> Placement:
+        meta = owner.metadata
+        known = self._placements.get(meta.uid)
+        if known is None or known[0] != meta.generation:
+            known = (meta.generation, Placement(owner.spec.template, numeric=self._numeric))
+            self._placements[meta.uid] = known
+        return known[1]
+
+    def _forget(self, owner: DaemonSet) -> None:
+        self._placements.pop(owner.metadata.uid, None)
+        self._failed.forget(owner.metadata.uid)
+
+    # -- a look ---------------------------------------------------------------------------------------------------
+
+    async def _handle(self, key: str) -> float | None:
+        owner = self._owners.owners.by_key(key)
+        if owner is None or owner.metadata.deletion_timestamp is not None:
+            # What is being deleted may have lost part of its history: its status could not be told.
+            return None
+        selector = from_label_selector(owner.spec.selector)
+        if selector is None or owner.spec.selector == LabelSelector():
+            text = "This daemon set is selecting all pods. A non-empty selector is required."
+            self._recorder.event(owner, WARNING, "SelectingAll", text)
+            return None
+        # Asked before the pods are: what is seen to happen from here on is not in the list.
+        waiting = self._expectations.seconds_left(key)
+        try:
+            history = await self._revisions.look(owner, selector)
+        except ApiError as error:
+            if refused_for_namespace(error):
+                return None
+            raise
+        pods = await self._claims.claim(owner, selector, self._owners.candidates(owner))
+        await self._drop_doubles(history, pods)
+        scene = self._scene(owner, pods, self._revisions.hash_of(history.current))
+        wait, failure = (None, None) if waiting else await self._act(key, scene)
+        has_conditions = waiting or failure == ""
+        status = status_of(scene, history.collision_count, failure or None, has_acted=not waiting)
+        if has_conditions:
+            # Nothing was tried this time: what the last try found still holds.
+            status.conditions = owner.status.conditions
+        if status != owner.status:
+            await write_status(self._client, owner, status)
+        if not waiting:
+            await self._drop_old(owner, history, pods)
+        next_check = next_available_seconds(pods, owner.spec.min_ready_seconds, scene.now_ns)
+        # What was just made or deleted is waited for as well: its end wakes this key, or the time limit does.
+        open_for = self._expectations.seconds_left(key)
+        return min((each for each in (open_for, wait, next_check) if each), default=None)
+
+    def _scene(self, owner: DaemonSet, pods: Sequence[Pod], hash_: str) -> Scene:
+        placement = self._placement(owner)
+        verdicts = {node.metadata.name: placement.on(node) for node in self._nodes.list()}
+        by_node: dict[str, list[Pod]] = {}
+        for pod in pods:
+            if is_finished(pod) and pod.metadata.deletion_timestamp is not None:
+                continue
+            target = target_of(pod)
+            if target is not None:
+                by_node.setdefault(target, []).append(pod)
+        return Scene(owner, verdicts, by_node, hash_, self._clock.now_ns())
+
+    async def _act(self, key: str, scene: Scene) -> tuple[float | None, str | None]:
+        """Carry out the next step. When to look again, and what went wrong: empty for what is not tried again yet."""
+        owner = scene.owner
+        plan = repairs(scene)
+        if plan.is_empty:
+            plan = rolling_step(scene)
+        wait = self._delete_over(owner, plan)
+        held = self._patience.seconds_left(key, owner.metadata) if plan.create else 0.0
+        if held:
+            plan.create = []
+        error = await self._carry_out(key, scene, plan)
+        if error is not None:
+            held = self._patience.refused(key, owner.metadata)
+            _log.warning("DaemonSet %s: %s", key, error)
+        elif not held:
+            self._patience.forget(key)
+        failure = str(error) if error is not None else "" if held else None
+        return min((each for each in (wait, held) if each), default=None), failure
+
+    def _delete_over(self, owner: DaemonSet, plan: Plan) -> float | None:
+        """Pods that are over are deleted as well, failed ones not too often; when the next may be."""
+        waits: list[float] = []
+        for node, pod in plan.over:
+            name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            if pod.status.phase == "Succeeded":
+                text = f"Found succeeded daemon pod {name} on node {node}, will try to delete it"
+                self._recorder.event(owner, NORMAL, "SucceededDaemonPod", text)
+            elif left := self._failed.seconds_left(owner.metadata, node):
+                waits.append(left)
+                continue
+            else:
+                self._failed.deleted(owner.metadata, node)
+                text = f"Found failed daemon pod {name} on node {node}, will try to kill it"
+                self._recorder.event(owner, WARNING, "FailedDaemonPod", text)
+            plan.delete.append(pod)
+        return min(waits, default=None)
+
+    # -- pods -----------------------------------------------------------------------------------------------------
+
+    async def _carry_out(self, key: str, scene: Scene, plan: Plan) -> ApiError | WorldError | None:
+        nodes, doomed = plan.create[:BURST], plan.delete[:BURST]
+        if not nodes and not doomed:
+            return None
+        self._expectations.expect(key, creations=len(nodes), deletions=(pod.metadata.uid for pod in doomed))
+        error = await self._create(key, scene, nodes)
+        deleted = await self._delete(key, scene.owner, doomed)
+        return error or deleted
+
+    async def _create(self, key: str, scene: Scene, nodes: Sequence[str]) -> ApiError | WorldError | None:
+        owner = scene.owner
+        template = owner.spec.template
+        pod = pod_from_template(template, owner, controller_reference(owner, self._claims.kind))
+        pod.metadata.labels[HASH_LABEL] = scene.hash
+        waiting = iter(nodes)
+
+        async def create() -> None:
+            spec = pinned(template.spec, next(waiting))
+            await self._control.create(owner, msgspec.structs.replace(pod, spec=spec))
+
+        outcome = await in_growing_batches(len(nodes), create)
+        if outcome.done < len(nodes):
+            self._expectations.creation_seen(key, len(nodes) - outcome.done)
+        if isinstance(outcome.error, ApiError) and refused_for_namespace(outcome.error):
+            # Nothing can be made there any more, and soon nothing needs to be.
+            return None
+        return outcome.error
+
+    async def _delete(
+        self, key: str, owner: DaemonSet, doomed: Sequence[Pod]
+    ) -> ApiError | WorldError | None:
+        async def delete(number: int) -> None:
+            is_under_way = False
+            try:
+                is_under_way = await self._control.delete(owner, doomed[number])
+            finally:
+                if not is_under_way:
+                    self._expectations.deletion_seen(key, doomed[number].metadata.uid)
+
+        failures = await at_once(len(doomed), delete)
+        return failures[0] if failures else None
+
+    # -- history --------------------------------------------------------------------------------------------------
+
+    async def _drop_doubles(self, history: History, pods: Sequence[Pod]) -> None:
+        """Pods that name another revision of the current template are as new as the others: say so, then drop it."""
+        if not history.doubles:
+            return
+        doubled = [self._revisions.hash_of(each) for each in history.doubles]
+        hash_ = self._revisions.hash_of(history.current)
+        for pod in pods:
+            if pod.metadata.labels.get(HASH_LABEL) in doubled:
+                await self._control.patch(pod, {"metadata": {"labels": {HASH_LABEL: hash_}}})
+        await self._revisions.forget(history.doubles)
+
+    async def _drop_old(self, owner: DaemonSet, history: History, pods: Sequence[Pod]) -> None:
+        hashes = frozenset(pod.metadata.labels.get(HASH_LABEL) for pod in pods)
+        in_use = [each.metadata.name for each in history.old if self._revisions.hash_of(each) in hashes]
+        await self._revisions.forget(forgettable(history.old, owner.spec.revision_history_limit, in_use))

@@ -1,0 +1,103 @@
+"""The owners of one kind, and the queue of those that need a look.
+
+Listens to owners and, through a `PodFollower`, to pods, and puts keys ("namespace/name") into `queue`. What a
+controller of pods keeps by key is here too: what it waits for (`expectations`) and what was refused (`patience`).
+
+What must stay true: another object by the same name starts with nothing kept; news of one owner that comes in quick
+succession is one look, except for what the controller waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, Generic, TypeVar
+
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.meta import KubeObject, OwnerReference
+from nodeward.controllers.controller import Tools
+from nodeward.controllers.pods.expectations import Expectations
+from nodeward.controllers.pods.following import PodFollower, settle_seconds
+from nodeward.controllers.pods.index import NamespaceIndex, OwnerIndex
+from nodeward.controllers.pods.patience import Patience
+from nodeward.machinery.informer import Informer
+from nodeward.machinery.workqueue import WorkQueue
+from nodeward.rules.selectors import Labels
+
+W = TypeVar("W", bound=KubeObject)
+
+
+def key_of(owner: KubeObject) -> str:
+    return f"{owner.metadata.namespace}/{owner.metadata.name}"
+
+
+class OwnerQueue(Generic[W]):
+    def __init__(
+        self,
+        tools: Tools,
+        type_: type[W],
+        queue_name: str,
+        *,
+        selector_of: Callable[[W], Labels | None],
+        size_of: Callable[[W], int],
+        forget: Callable[[W], None] = lambda owner: None,
+    ) -> None:
+        """`size_of(owner)`: about how many pods it has. `forget(owner)` is told of owners that are gone."""
+        self.queue: Final[WorkQueue[str]] = WorkQueue(tools.clock, name=queue_name)
+        self.owners: Final[Informer[W]] = tools.informers.informer(type_)
+        self.pods: Final = OwnerIndex(tools.informers, Pod)
+        self.expectations: Final[Expectations[str]] = Expectations(tools.clock)
+        self.patience: Final[Patience[str]] = Patience(tools.clock)
+        self._selector_of = selector_of
+        self._size_of = size_of
+        self._forget = forget
+        self._in_namespace: NamespaceIndex[W] = NamespaceIndex(self.owners)
+        self.owners.add_handler(self._queue_now, self._changed, self._gone)
+        PodFollower(
+            self.pods, self.expectations, key_of=self.resolve, takers_of=self._takers_of, wake=self.wake
+        )
+
+    def wake(self, key: str, is_urgent: bool = False) -> None:
+        """This owner needs a look: at once, or when the news has settled."""
+        owner = self.owners.by_key(key)
+        if is_urgent or owner is None:
+            self.queue.add(key)
+        else:
+            self.queue.add_after(key, settle_seconds(self._size_of(owner)))
+
+    def resolve(self, namespace: str, reference: OwnerReference) -> str | None:
+        """The key of the owner that is meant, if it is of this kind and exists with that uid."""
+        if reference.kind != self.owners.kind.name:
+            return None
+        owner = self.owners.get(reference.name, namespace)
+        return key_of(owner) if owner is not None and owner.metadata.uid == reference.uid else None
+
+    def candidates(self, owner: W) -> list[Pod]:
+        """Its pods, and those of nobody in its namespace."""
+        own = self.pods.controlled_by(owner.metadata.uid)
+        return [*own, *self.pods.orphans(owner.metadata.namespace)]
+
+    def _queue_now(self, owner: W) -> None:
+        self.queue.add(key_of(owner))
+
+    def _changed(self, old: W, new: W) -> None:
+        before, after = old.metadata, new.metadata
+        if after.uid != before.uid:
+            self._gone(old)
+        elif after.generation == before.generation and after.labels == before.labels:
+            # Most likely the status the controller wrote itself.
+            self.wake(key_of(new))
+            return
+        self._queue_now(new)
+
+    def _gone(self, owner: W) -> None:
+        key = key_of(owner)
+        self.expectations.forget(key)
+        self.patience.forget(key)
+        self._forget(owner)
+        self.queue.add(key)
+
+    def _takers_of(self, orphan: Pod) -> Iterable[str]:
+        for owner in self._in_namespace[orphan.metadata.namespace]:
+            selector = self._selector_of(owner)
+            if selector is not None and selector.requirements and selector.matches(orphan.metadata.labels):
+                yield key_of(owner)

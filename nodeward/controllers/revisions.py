@@ -1,0 +1,154 @@
+"""The history of a daemon set or stateful set: one ControllerRevision for each template it has had.
+
+A revision holds a patch that puts its template back, which is what `kubectl rollout undo` sends. The current template's
+revision has the highest number; going back to an old template gives its revision a new number.
+
+What must stay true: a template has one revision (should there be more, the newest counts); two templates never share
+a name; revisions in use are kept whatever the limit says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from nodeward.api.apps_v1 import ControllerRevision, DaemonSet, StatefulSet
+from nodeward.api.codec import from_tree, to_tree
+from nodeward.api.core_v1.pod import PodTemplateSpec
+from nodeward.api.errors import ApiError, already_exists
+from nodeward.api.meta import ObjectMeta
+from nodeward.controllers.controller import Tools
+from nodeward.controllers.pods.index import OwnerIndex
+from nodeward.controllers.pods.ownership import Claims, controller_reference
+from nodeward.controllers.pods.template_hash import template_hash
+from nodeward.rules.selectors import Labels
+
+#: On pods: of which revision they are.
+HASH_LABEL: Final = "controller-revision-hash"
+#: No two templates of one owner should have so many others with the same hash.
+_MAX_COLLISIONS: Final = 100
+_MAX_NAME: Final = 253
+_DEFAULT_LIMIT: Final = 10
+
+W = TypeVar("W", DaemonSet, StatefulSet)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What one look found: the revision of the current template, and all others, oldest first."""
+
+    current: ControllerRevision
+    old: Sequence[ControllerRevision]
+    #: Further revisions of the current template, to be deleted once no pod names them.
+    doubles: Sequence[ControllerRevision]
+    #: For the owner's status.
+    collision_count: int | None
+
+
+def patch_of(template: PodTemplateSpec) -> dict[str, Any]:
+    """What puts the template back when it is sent as a strategic merge patch."""
+    return {"spec": {"template": {**to_tree(template), "$patch": "replace"}}}
+
+
+def template_of(revision: ControllerRevision) -> PodTemplateSpec | None:
+    """The template it remembers; None if what it holds is no such patch."""
+    try:
+        tree = revision.data["spec"]["template"]
+        return from_tree({key: value for key, value in tree.items() if key != "$patch"}, PodTemplateSpec)
+    except (TypeError, KeyError, AttributeError, msgspec.ValidationError):
+        return None
+
+
+def by_number(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
+    """Oldest first."""
+    return sorted(
+        revisions,
+        key=lambda each: (each.revision, each.metadata.creation_timestamp or "", each.metadata.name),
+    )
+
+
+def forgettable(
+    old: Sequence[ControllerRevision], limit: int | None, in_use: Collection[str]
+) -> list[ControllerRevision]:
+    """Those of `old` (oldest first) beyond the limit that are not in use, by name. What is in use does not count."""
+    unused = [each for each in old if each.metadata.name not in in_use]
+    return unused[: max(0, len(unused) - (_DEFAULT_LIMIT if limit is None else limit))]
+
+
+class Revisions(Generic[W]):
+    """Reads and writes the histories of one kind of owner."""
+
+    def __init__(self, tools: Tools, type_: type[W], label: str) -> None:
+        """`label`: where a revision keeps its own hash."""
+        self._client = tools.client
+        self._label = label
+        self._index = OwnerIndex(tools.informers, ControllerRevision)
+        self._claims = Claims(tools.client, type_, ControllerRevision)
+
+    async def look(self, owner: W, selector: Labels) -> History:
+        """The history of `owner`, with its current template in it and numbered."""
+        meta: ObjectMeta = owner.metadata
+        candidates = [*self._index.controlled_by(meta.uid), *self._index.orphans(meta.namespace)]
+        known = by_number(await self._claims.claim(owner, selector, candidates))
+        template = owner.spec.template
+        same = [each for each in known if template_of(each) == template]
+        names = [each.metadata.name for each in same]
+        old = [each for each in known if each.metadata.name not in names]
+        number = max((each.revision for each in old), default=0) + 1
+        if not same:
+            current, collisions = await self._create(owner, number)
+            return History(current, old, (), collisions)
+        current = same[-1]
+        if current.revision < number:
+            current = await self._client.update(msgspec.structs.replace(current, revision=number))
+        return History(current, old, same[:-1], owner.status.collision_count)
+
+    def hash_of(self, revision: ControllerRevision) -> str:
+        """Its own hash; the name serves as one where nobody wrote it down."""
+        return revision.metadata.labels.get(self._label) or revision.metadata.name
+
+    async def forget(self, revisions: Iterable[ControllerRevision]) -> None:
+        for each in revisions:
+            meta = each.metadata
+            try:
+                await self._client.delete(ControllerRevision, meta.name, meta.namespace, uid=meta.uid)
+            except ApiError as error:
+                if error.code not in (404, 409):
+                    raise
+
+    async def _create(self, owner: W, number: int) -> tuple[ControllerRevision, int | None]:
+        template, collisions = owner.spec.template, owner.status.collision_count
+        for _ in range(_MAX_COLLISIONS):
+            wanted = self._new(owner, number, collisions)
+            try:
+                return await self._client.create(wanted), collisions
+            except ApiError as error:
+                if error.reason != "AlreadyExists":
+                    raise
+            name, namespace = wanted.metadata.name, wanted.metadata.namespace
+            found = await self._client.get(ControllerRevision, name, namespace)
+            uids = [each.uid for each in found.metadata.owner_references]
+            if owner.metadata.uid in uids and template_of(found) == template:
+                # Ours, which the informer has not told of yet.
+                return found, collisions
+            collisions = (collisions or 0) + 1
+        raise already_exists("apps", "controllerrevisions", wanted.metadata.name)
+
+    def _new(self, owner: W, number: int, collisions: int | None) -> ControllerRevision:
+        template = owner.spec.template
+        hash_ = template_hash(template, collisions)
+        prefix = owner.metadata.name[: _MAX_NAME - len(hash_) - 1]
+        return ControllerRevision(
+            metadata=ObjectMeta(
+                name=f"{prefix}-{hash_}",
+                namespace=owner.metadata.namespace,
+                labels={**template.metadata.labels, self._label: hash_},
+                annotations=dict(owner.metadata.annotations),
+                owner_references=[controller_reference(owner, self._claims.kind)],
+            ),
+            data=patch_of(template),
+            revision=number,
+        )
