@@ -1,0 +1,303 @@
+"""KEP-5471 in the scheduler: numbers in taints and tolerations decide where pods may go and where they go rather.
+
+Against a real API server in process, in virtual time; nodes are written by the test. `Gt 900` tolerates a taint whose
+value is greater than 900.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.meta import ObjectMeta
+from nodeward.api.scheduling_v1 import PriorityClass
+from nodeward.features.gates import Gates
+from nodeward.machinery.clock import VirtualClock
+from nodeward.machinery.transport import Request, Response
+from nodeward.machinery.virtual_loop import run_virtual
+from nodeward.scheduler.queue.queued_pod import Place
+from nodeward.scheduler.settings import default_profile
+from tests.keps.ledger import statement
+from tests.scheduler.running import Cluster, cluster, node, pod
+from tests.scheduler.test_metrics import page
+
+KEY = "node.example.com/sla"
+OFF = "TaintTolerationComparisonOperators=false"
+PROFILE = "default-scheduler"
+
+
+def taint(value: str, effect: str = "NoSchedule", key: str = KEY) -> dict[str, str]:
+    return {"key": key, "value": value, "effect": effect}
+
+
+def tolerates(operator: str, value: str, effect: str = "NoSchedule", key: str = KEY) -> dict[str, str]:
+    return {"key": key, "operator": operator, "value": value, "effect": effect}
+
+
+def tainted(name: str, value: str, effect: str = "NoSchedule", **parts: Any) -> Any:
+    return node(name, taints=[taint(value, effect)], **parts)
+
+
+async def message(world: Cluster, name: str) -> str:
+    condition = await world.condition(name)
+    assert condition is not None
+    return condition.message
+
+
+@statement("5471-T6")
+@statement("5471-T31")
+def test_a_pod_that_tolerates_nothing_stays_off_and_is_told_about_taints() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock) as world:
+            await world.add_nodes(tainted("a", "950"))
+            await world.add_pods(pod("p"))
+            assert not await world.where("p")
+            (event,) = await world.events("p")
+            assert event[:2] == ("Warning", "FailedScheduling")
+            assert event[2].startswith("0/1 nodes are available: 1 node(s) had untolerated taint(s).")
+
+    run_virtual(main)
+
+
+@statement("5471-T7")
+@statement("5471-T42")
+def test_a_pod_with_a_threshold_waits_until_a_node_is_good_enough() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock) as world:
+            await world.add_nodes(tainted("a", "850"), tainted("b", "15"))
+            await world.add_pods(pod("gt", tolerations=[tolerates("Gt", "900")]))
+            await world.add_pods(pod("lt", tolerations=[tolerates("Lt", "10")]))
+            assert await world.places() == {"gt": "", "lt": ""}
+            await world.patch_node("a", {"spec": {"taints": [taint("950")]}})
+            await world.patch_node("b", {"spec": {"taints": [taint("5")]}})
+            assert await world.places() == {"gt": "a", "lt": "b"}
+
+    run_virtual(main)
+
+
+@statement("5471-T42")
+def test_thresholds_add_to_node_affinity_and_a_taint_that_goes_frees_everybody() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock) as world:
+            await world.add_nodes(
+                tainted("good", "950", labels={"disk": "hdd"}), tainted("bad", "100", labels={"disk": "ssd"})
+            )
+            picky = pod("picky", tolerations=[tolerates("Gt", "900")], nodeSelector={"disk": "ssd"})
+            await world.add_pods(picky, pod("plain"))
+            assert await world.places() == {"picky": "", "plain": ""}
+            await world.patch_node("bad", {"spec": {"taints": None}})
+            assert await world.places() == {"picky": "bad", "plain": "bad"}
+
+    run_virtual(main)
+
+
+@statement("5471-T12", part="scheduler")
+@statement("5471-T34")
+def test_a_value_that_is_no_number_is_not_tolerated_and_looks_like_a_mismatch() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock) as world:
+            await world.add_nodes(tainted("text", "high"), tainted("low", "100"))
+            await world.add_pods(pod("p", tolerations=[tolerates("Gt", "900")]))
+            assert (await message(world, "p")).startswith(
+                "0/2 nodes are available: 2 node(s) had untolerated taint(s)."
+            )
+            shown = page(world)
+            counted = ("scheduler_plugin_evaluation_total", "Filter", "TaintToleration", PROFILE)
+            assert shown[*counted, "UnschedulableAndUnresolvable"] == 1
+            assert not any(key[:4] == counted and key[4] == "Error" for key in shown)
+            await world.add_nodes(tainted("fine", "950"))
+            assert await world.where("p") == "fine", "it goes elsewhere when there is an elsewhere"
+
+    run_virtual(main)
+
+
+@statement("5471-T19")
+@statement("5471-T40")
+def test_soft_taints_that_are_tolerated_do_not_count_and_none_blocks() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock) as world:
+            soft = "PreferNoSchedule"
+            two = [taint("100", soft), taint("1", soft, "other")]
+            await world.add_nodes(
+                node("two", taints=two),
+                node("one", taints=[taint("100", soft)]),
+                tainted("none", "950", soft),
+            )
+            wanted = pod("p", tolerations=[tolerates("Gt", "900", soft)])
+            await world.add_pods(wanted)
+            assert await world.where("p") == "none"
+            # The next best is the one with the fewest, and even the worst takes pods when nothing else is left.
+            await world.patch_node("none", {"spec": {"unschedulable": True}})
+            await world.add_pods(pod("q", tolerations=[tolerates("Gt", "900", soft)]))
+            assert await world.where("q") == "one"
+            await world.patch_node("one", {"spec": {"unschedulable": True}})
+            await world.add_pods(pod("r", tolerations=[tolerates("Gt", "900", soft)]))
+            assert await world.where("r") == "two"
+
+    run_virtual(main)
+
+
+@statement("5471-T20")
+def test_the_gate_changes_neither_plugins_nor_their_order_nor_weights() -> None:
+    on = default_profile(Gates.of("1.37", "TaintTolerationComparisonOperators=true"))
+    off = default_profile(Gates.of("1.37", OFF))
+    assert on == off
+
+
+@statement("5471-T20")
+def test_preemption_does_not_help_against_a_number_and_priorities_rule_the_queue_as_ever() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock) as world:
+            await world.add_nodes(tainted("a", "950", allocatable={"cpu": "1", "pods": "9"}))
+            await world.add_pods(pod("there", "1", tolerations=[tolerates("Gt", "900")]))
+            await world.client.create(PriorityClass(metadata=ObjectMeta(name="important"), value=1000))
+            high = pod("high", "1", tolerations=[tolerates("Gt", "960")], priorityClassName="important")
+            await world.add_pods(high)
+            assert "Preemption is not helpful" in await message(world, "high")
+            assert await world.where("there") == "a"
+
+    run_virtual(main)
+
+
+@statement("5471-T23")
+@statement("5471-T25", part="scheduler")
+@statement("5471-T27", part="scheduler")
+@statement("5471-T29", part="scheduler")
+@statement("5471-T42")
+def test_a_scheduler_with_the_gate_off_lets_pods_wait_and_one_with_it_on_places_them() -> None:
+    async def main(clock: VirtualClock) -> None:
+        # The API server has the gate on: it is upgraded first.
+        async with cluster(clock, starts=False) as world:
+            world.gates = Gates.of("1.37", OFF)
+            world.scheduler = world.new_scheduler()
+            await world.scheduler.start()
+            await world.add_nodes(tainted("a", "950"))
+            await world.add_pods(pod("p", tolerations=[tolerates("Gt", "900")]))
+            await world.add_pods(pod("q", tolerations=[tolerates("Gt", "900")]))
+            text = await message(world, "p")
+            assert "untolerated taint" in text
+            assert "Preemption is not helpful" in text
+            await world.client.delete(Pod, "q", "default", grace_period=0)
+            await world.pass_time()
+            assert await world.places() == {"p": ""}
+            assert world.scheduler.engine.queue.place_of("q") is Place.GONE
+            await world.scheduler.stop()
+            world.gates = Gates.of("1.37", "TaintTolerationComparisonOperators=true")
+            world.scheduler = world.new_scheduler()
+            await world.scheduler.start()
+            await world.pass_time()
+            assert await world.places() == {"p": "a"}
+
+    run_virtual(main)
+
+
+@statement("5471-T33")
+def test_metrics_show_evaluations_durations_and_who_holds_pods_up() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock) as world:
+            await world.add_nodes(tainted("a", "100"))
+            await world.add_pods(pod("p", tolerations=[tolerates("Gt", "900")]))
+            await world.add_nodes(tainted("b", "950"))
+            # Durations come from every tenth decision.
+            many = [pod(f"q{number}", "1m", tolerations=[tolerates("Gt", "900")]) for number in range(20)]
+            await world.add_pods(*many)
+            shown = page(world)
+            counted = ("scheduler_plugin_evaluation_total", "Filter", "TaintToleration", PROFILE)
+            assert shown[*counted, "UnschedulableAndUnresolvable"] == 1
+            assert shown[*counted, "Success"] == 21
+            points = "scheduler_framework_extension_point_duration_seconds_count"
+            assert sum(value for key, value in shown.items() if key[:2] == (points, "Filter")) >= 1
+            await world.add_pods(pod("r", tolerations=[tolerates("Gt", "9000")]))
+            assert page(world)["scheduler_unschedulable_pods", "TaintToleration", PROFILE] == 1
+
+    run_virtual(main)
+
+
+def _calls_for(toleration: dict[str, str]) -> list[tuple[str, str]]:
+    seen: list[tuple[str, str]] = []
+
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock) as world:
+            await world.add_nodes(tainted("a", "950"))
+
+            async def count(request: Request, send: Any) -> Response:
+                if "/events" not in request.path:
+                    seen.append((request.method, request.path))
+                answer: Response = await send(request)
+                return answer
+
+            world.transport.alter = count
+            await world.add_pods(pod("p", tolerations=[toleration]))
+            assert await world.where("p") == "a"
+
+    run_virtual(main)
+    return seen
+
+
+@statement("5471-T35")
+def test_numbers_cost_no_calls() -> None:
+    binding = [("POST", "/api/v1/namespaces/default/pods/p/binding")]
+    assert _calls_for(tolerates("Equal", "950")) == binding
+    assert _calls_for(tolerates("Gt", "900")) == binding
+
+
+MAX = str(2**63 - 1)
+
+
+@statement("5471-T39", part="scheduler")
+@statement("5471-T37", part="scheduler")
+@pytest.mark.parametrize(
+    ("value", "operator", "threshold", "fits"),
+    [
+        ("950", "Gt", "900", True),
+        ("900", "Gt", "900", False),
+        ("850", "Gt", "900", False),
+        ("5", "Lt", "10", True),
+        ("10", "Lt", "10", False),
+        ("15", "Lt", "10", False),
+        ("5", "Gt", "-10", True),
+        ("5", "Lt", "-10", False),
+        ("1", "Gt", "0", True),
+        ("0", "Gt", "0", False),
+        ("0", "Lt", "1", True),
+        (MAX, "Gt", str(2**63 - 2), True),
+        (str(2**63 - 2), "Lt", MAX, True),
+        (MAX, "Gt", MAX, False),
+        ("950", "Equal", "950", True),
+        ("0950", "Gt", "900", False),
+    ],
+)
+@pytest.mark.parametrize("effect", ["NoSchedule", ""])
+def test_the_filter_with_numbers(value: str, operator: str, threshold: str, fits: bool, effect: str) -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock) as world:
+            other = {"key": "team", "value": "a", "effect": "NoSchedule"}
+            await world.add_nodes(node("n", taints=[taint(value), other]))
+            tolerations = [
+                tolerates(operator, threshold, effect),
+                {"key": "team", "operator": "Equal", "value": "a"},
+            ]
+            await world.add_pods(pod("p", tolerations=tolerations))
+            assert await world.where("p") == ("n" if fits else "")
+
+    run_virtual(main)
+
+
+@statement("5471-T41", part="scheduler")
+@pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
+def test_pods_with_numbers_meet_the_taints_of_conditions_like_others(effect: str) -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock) as world:
+            condition = {"key": "node.kubernetes.io/disk-pressure", "effect": effect}
+            await world.add_nodes(node("n", taints=[taint("950"), condition]))
+            numeric = tolerates("Gt", "900")
+            await world.add_pods(pod("numbers-only", tolerations=[numeric]))
+            both = [numeric, {"key": "node.kubernetes.io/disk-pressure", "operator": "Exists"}]
+            await world.add_pods(pod("both", tolerations=both))
+            assert await world.places() == {"numbers-only": "", "both": "n"}
+            await world.patch_node("n", {"spec": {"taints": [taint("950")]}})
+            assert await world.where("numbers-only") == "n"
+
+    run_virtual(main)
