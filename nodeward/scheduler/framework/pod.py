@@ -99,7 +99,11 @@ class PodView:
                 # A volume of its own makes a pod unlike every other.
                 self.name if any(volume.ephemeral for volume in spec.volumes) else "",
                 spec.resource_claims and self.uid,
-                [reference.uid for reference in self.pod.metadata.owner_references if reference.controller],
+                [
+                    (reference.kind, reference.uid)
+                    for reference in self.pod.metadata.owner_references
+                    if reference.controller
+                ],
             )
         )
 
