@@ -17,13 +17,19 @@ from nodeward.cli.bench_api import api_figures
 from nodeward.cli.bench_features import features_figures
 from nodeward.cli.bench_figures import Figure
 from nodeward.cli.bench_rules import rules_figures
+from nodeward.cli.bench_scheduler import scheduler_figures
 from nodeward.cli.up import loop_factory
 from nodeward.machinery.clock import RealClock
 
 Part: TypeAlias = Callable[[argparse.Namespace], AsyncIterator[Figure]]
 
 #: name -> what measures it
-PARTS: dict[str, Part] = {"api": api_figures, "features": features_figures, "rules": rules_figures}
+PARTS: dict[str, Part] = {
+    "api": api_figures,
+    "features": features_figures,
+    "rules": rules_figures,
+    "scheduler": scheduler_figures,
+}
 
 
 def run(args: argparse.Namespace) -> int:

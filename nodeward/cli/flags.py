@@ -13,7 +13,7 @@ DEFAULT_SCHEDULER_PORT: Final = 10259
 DEFAULT_VERSION: Final = "1.37"
 DEFAULT_SERVICES: Final = "10.96.0.0/16"
 #: the parts of `nodeward bench`
-BENCHMARKS: Final = ("api", "features", "rules")
+BENCHMARKS: Final = ("api", "features", "rules", "scheduler")
 
 
 class Command(NamedTuple):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nodeward.base.errors import ConfigError
-from nodeward.features.declared import FRAMEWORK, Version
+from nodeward.features.declared import FRAMEWORK, Framework, Version
 from nodeward.features.gates import Gates
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.metrics import Metrics
@@ -54,11 +54,12 @@ def build_engine(
     handle_of: Callable[[Reach], Handle] | None = None,
     registry: Sequence[Shipped] = REGISTRY,
     offset: int = 0,
+    features: Framework = FRAMEWORK,
 ) -> Engine:
     """An engine with nothing in its table and its queue."""
     if not settings.profiles:
         raise ConfigError("a scheduler needs at least one profile")
-    table = NodeTable(FRAMEWORK.table, numeric=gates.enabled(NUMERIC_GATE))
+    table = NodeTable(features.table, numeric=gates.enabled(NUMERIC_GATE))
     nominator, waiting = Nominator(), WaitingPods(clock)
     profiles: dict[str, Profile] = {}
     engines: list[Engine] = []
@@ -77,7 +78,7 @@ def build_engine(
                 gates,
                 version,
                 arguments,
-                FRAMEWORK,
+                features,
                 listers if listers is not None else FixedListers(),
                 handle,
             )
@@ -105,10 +106,17 @@ def build_engine(
     return engines[0]
 
 
-def alone(gates: Gates, version: Version, clock: Clock, *, leaving_out: Sequence[str] = ()) -> Engine:
+def alone(
+    gates: Gates,
+    version: Version,
+    clock: Clock,
+    *,
+    leaving_out: Sequence[str] = (),
+    features: Framework = FRAMEWORK,
+) -> Engine:
     """An engine of the default profile without an API: for benchmarks of decisions. No room is made for anybody."""
     whole = default_profile(gates)
     plugins = tuple(use for use in whole.plugins if use.name not in leaving_out)
     off = {use.name: frozenset({"postFilter"}) for use in plugins}
     settings = SchedulerSettings((ProfileSettings(whole.name, plugins, off),))
-    return build_engine(settings, gates=gates, version=version, clock=clock)
+    return build_engine(settings, gates=gates, version=version, clock=clock, features=features)

@@ -30,6 +30,7 @@ class Weighed:
     names: tuple[str, ...]
     weights: tuple[int, ...]
     adds: tuple[int, ...]
+    numbers: tuple[int, ...]
     lines: Lines
     weight_column: Ints
     #: all weights together
@@ -52,6 +53,15 @@ class Weighed:
             if allocatable.get(name)
         ]
 
+    def cells_of(self, allocatable: Ints, used: Ints, row: int) -> list[tuple[int, int, int, int]]:
+        """The same for a row of the table."""
+        there = allocatable.item
+        return [
+            (weight, used.item(line, row), adds, there(line, row))
+            for line, weight, adds in zip(self.numbers, self.weights, self.adds, strict=True)
+            if there(line, row)
+        ]
+
 
 def weighed(resources: Iterable[tuple[str, int]], asked: Mapping[str, int], table: NodeTable) -> Weighed:
     """The resources of a configuration that count for a pod that asks for this."""
@@ -59,11 +69,13 @@ def weighed(resources: Iterable[tuple[str, int]], asked: Mapping[str, int], tabl
     names = tuple(name for name, _ in counted)
     weights = tuple(weight for _, weight in counted)
     adds = tuple(min(asked.get(name, 0), MOST) for name in names)
+    numbers = tuple(table.line_of(name) for name in names)
     return Weighed(
         names,
         weights,
         adds,
-        lines([table.line_of(name) for name in names]),
+        numbers,
+        lines(numbers),
         np.array(weights, np.int64)[:, None],
         sum(weights),
         np.array(adds, np.int64)[:, None],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from nodeward.scheduler.cache.amounts import (
     scored_requests,
     whole,
 )
+from nodeward.scheduler.cache.kept_column import KeptColumn, KeptColumns
 from nodeward.scheduler.cache.lines import Lines, gather, lines
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
 from nodeward.scheduler.framework.plugin import Cycle, Rejected
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+_SCORES: Final = "NodeResourcesFit/score"
+
+
 @dataclass(frozen=True, slots=True)
 class Need:
     """What the pod asks for, in the order of the reasons; one of `pods` comes first."""
@@ -49,6 +53,10 @@ class Need:
     amounts: Mapping[str, int]
     lines: Lines
     column: Ints
+    #: (line, amount) of each
+    cells: tuple[tuple[int, int], ...]
+    #: how many of these a node has too little of
+    short: KeptColumn
 
 
 class NodeResourcesFit:
@@ -61,6 +69,7 @@ class NodeResourcesFit:
         self._resources = resources_of(scoring.get("resources") or ())
         self._ignored = frozenset(setting.arguments.get("ignoredResources") or ())
         self._ignored_groups = frozenset(setting.arguments.get("ignoredResourceGroups") or ())
+        self._shorts, self._scores = KeptColumns(), KeptColumns()
 
     def events_to_register(self) -> Sequence[Registered]:
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
@@ -79,15 +88,23 @@ class NodeResourcesFit:
     def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
         amounts = self._needs(pod)
         column = np.array([*amounts.values()], np.int64)[:, None]
-        cycle.data[self.name] = Need(amounts, lines([table.line_of(name) for name in amounts]), column)
+        cells = tuple((table.line_of(name), amount) for name, amount in amounts.items())
+        which = lines([line for line, _ in cells])
+        short = self._shorts.get(
+            cells,
+            table,
+            lambda table, rows: np.count_nonzero(_is_short(which, column, table, rows), axis=0),
+            lambda table, row: _short(cells, table, row),
+        )
+        cycle.data[self.name] = Need(amounts, which, column, cells, short)
         return SUCCESS
 
     def filter_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
         need: Need = cycle.data[self.name]
-        there = gather(table.allocatable, need.lines, rows)
-        is_short = there - gather(table.requested, need.lines, rows) < need.column
-        if not np.count_nonzero(is_short):
+        if not np.count_nonzero(need.short.fresh().take(rows)):
             return None
+        there = gather(table.allocatable, need.lines, rows)
+        is_short = _is_short(need.lines, need.column, table, rows)
         is_out = is_short.any(axis=0)
         is_short = is_short[:, is_out]
         # A node that would be too small were it empty is not helped by preemption; pods can always be moved.
@@ -122,11 +139,21 @@ class NodeResourcesFit:
     # -- score
 
     def pre_score(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
-        cycle.data[f"{self.name}/score"] = weighed(self._resources, scored_requests(pod.pod), table)
+        counted = weighed(self._resources, scored_requests(pod.pod), table)
+        kept = self._scores.get(
+            (counted.names, counted.adds),
+            table,
+            lambda table, rows: self._score_many(counted, table, rows),
+            lambda table, row: self._mean(counted, counted.cells_of(table.allocatable, table.scored, row)),
+        )
+        cycle.data[_SCORES] = counted, kept
         return SUCCESS
 
     def score_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
-        counted: Weighed = cycle.data[f"{self.name}/score"]
+        kept: KeptColumn = cycle.data[_SCORES][1]
+        return kept.fresh().take(rows)
+
+    def _score_many(self, counted: Weighed, table: NodeTable, rows: Ints) -> Ints:
         there = counted.there(table, rows)
         used = gather(table.scored, counted.lines, rows) + counted.add_column
         weights = counted.weight_column
@@ -138,12 +165,13 @@ class NodeResourcesFit:
         return self._strategy.mean_columns(scores, np.where(there != 0, weights, 0))
 
     def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int:
-        counted: Weighed = cycle.data[f"{self.name}/score"]
+        counted: Weighed = cycle.data[_SCORES][0]
+        return self._mean(counted, counted.cells(node.allocatable, node.scored))
+
+    def _mean(self, counted: Weighed, cells: Sequence[tuple[int, int, int, int]]) -> int:
+        each = self._strategy.each
         return self._strategy.mean(
-            [
-                (self._strategy.each(used + adds, there), weight)
-                for weight, used, adds, there in counted.cells(node.allocatable, node.scored)
-            ]
+            [(each(used + adds, there), weight) for weight, used, adds, there in cells]
         )
 
     # -- hints
@@ -155,6 +183,17 @@ class NodeResourcesFit:
         before = whole(old.status.allocatable) if old is not None else None
         has_grown = before is None or any(there.get(name, 0) > before.get(name, 0) for name in needs)
         return Hint.QUEUE if has_grown else Hint.SKIP
+
+
+def _is_short(which: Lines, column: Ints, table: NodeTable, rows: Ints) -> NDArray[np.bool_]:
+    free = gather(table.allocatable, which, rows) - gather(table.requested, which, rows)
+    is_short: NDArray[np.bool_] = free < column
+    return is_short
+
+
+def _short(cells: Sequence[tuple[int, int]], table: NodeTable, row: int) -> int:
+    there, used = table.allocatable.item, table.requested.item
+    return sum(there(line, row) - used(line, row) < amount for line, amount in cells)
 
 
 def need_of(cycle: Cycle) -> Need | None:

@@ -1,0 +1,96 @@
+"""The `scheduler` part of the benchmark: decisions in process, then pods created and bound over HTTPS.
+
+In process means all that decides and nothing of the API: pods enter the queue, leave it one by one, get a node, are
+counted there and taken for bound. What is timed starts with decoded pods and ends when the queue is empty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+
+from nodeward.api.core_v1.pod import Pod
+from nodeward.base.invariant import invariant
+from nodeward.cli.bench_figures import Figure
+from nodeward.cli.bench_workloads import WORKLOADS, Workload, features_named, nodes, pods
+from nodeward.features import Gates, Version
+from nodeward.features.declared import FRAMEWORK
+from nodeward.machinery.clock import RealClock
+from nodeward.scheduler.building import alone
+from nodeward.scheduler.cycle import Engine
+from nodeward.scheduler.framework.pod import PodView
+
+GATES = "NodeDeclaredFeatures=true,TaintTolerationComparisonOperators=true,NodeReadinessGates=true"
+#: The largest cluster: nodes and pods for each of those that were asked for.
+LARGER = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What deciding about some pods took."""
+
+    pods: int
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def rate(self) -> float:
+        return self.pods / self.seconds
+
+    @property
+    def cpu_rate(self) -> float:
+        return self.pods / max(self.cpu_seconds, 0.01)
+
+
+async def scheduler_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
+    """All figures, in the order they are measured."""
+    for workload in WORKLOADS:
+        number = max(1, int(args.pods * workload.share))
+        spent = _decided(workload, args.nodes, number)
+        for figure in _figures(
+            f"scheduler/{workload.name}", spent, _conditions(workload, args.nodes, number)
+        ):
+            yield figure
+
+
+def _figures(name: str, spent: Spent, conditions: str) -> Iterable[Figure]:
+    yield Figure(name, spent.rate, "pods/s", conditions)
+    yield Figure(f"{name}-cpu", spent.cpu_rate, "pods/s", "the same per second of CPU time")
+
+
+def _conditions(workload: Workload, number: int, count: int) -> str:
+    aim = f"aim {workload.aim:,}; " if workload.aim else ""
+    kinds = f"{workload.signatures} signatures" if workload.signatures > 1 else "1 signature"
+    return f"{aim}{workload.says}; {count:,} pods of {kinds}, {number:,} nodes; in process"
+
+
+def _decided(workload: Workload, node_count: int, pod_count: int) -> Spent:
+    features = features_named(workload.features) if workload.features else FRAMEWORK
+    engine = alone(Gates.of("1.37", GATES), Version.parse("1.37"), RealClock(), features=features)
+    for each in nodes(node_count, workload.features):
+        engine.table.upsert_node(each)
+    # Tables grow and plans are made before the clock runs: a scheduler lives longer than ten thousand pods.
+    placed, without = _decide(engine, pods(workload, 2 * workload.signatures, "warm"))
+    invariant(without == 0, f"{without} of the first pods found no node")
+    waiting = list(pods(workload, pod_count))
+    gc.collect()
+    started, cpu = engine.clock.monotonic_ns(), _cpu_seconds()
+    placed, without = _decide(engine, waiting)
+    spent = Spent(pod_count, (engine.clock.monotonic_ns() - started) / 1e9, _cpu_seconds() - cpu)
+    invariant(placed == pod_count, f"{without} of {pod_count} pods found no node")
+    return spent
+
+
+def _decide(engine: Engine, waiting: Iterable[Pod]) -> tuple[int, int]:
+    add, now_ns = engine.queue.add, engine.clock.monotonic_ns
+    for pod in waiting:
+        add(PodView(pod), now_ns())
+    return engine.decide_all()
+
+
+def _cpu_seconds() -> float:
+    times = os.times()
+    return times.user + times.system
