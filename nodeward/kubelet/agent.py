@@ -11,6 +11,7 @@ from typing import Final
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod_status import PodStatus
+from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.hands import Hands
 from nodeward.kubelet.node.conditions import ALL_WELL, NodeFacts
 from nodeward.kubelet.node.core import NodeCore
@@ -50,6 +51,7 @@ class Agent:
     """One node of one kubelet run."""
 
     __slots__ = (
+        "admitted",
         "check_ns",
         "core",
         "facts",
@@ -75,12 +77,15 @@ class Agent:
         rules: LifecycleRules,
         started_ns: int,
         hands: Hands | None = None,
+        admitted: AdmittedPods | None = None,
     ) -> None:
         """`started_ns` is of the monotonic clock."""
         self.specification: Final = specification
         self.features: Final = features
         self.rules: Final = rules
         self.hands: Final = hands
+        #: the book of those it took, on a node with a disk
+        self.admitted: Final = admitted
         self.core: Final = NodeCore(specification, features, started_ns)
         self.lease: Final = LeaseCore(specification.name, specification.settings.lease_seconds, started_ns)
         self.room: Final = Room(with_pod_level=specification.settings.gates.enabled("PodLevelResources"))

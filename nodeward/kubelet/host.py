@@ -20,9 +20,12 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.base.errors import WorldError
 from nodeward.base.invariant import InvariantBroken
+from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.agent import Agent, Held
 from nodeward.kubelet.hands import Hands
 from nodeward.kubelet.metrics import KubeletMetrics
+from nodeward.kubelet.mirror_pods import mirrored_uid
+from nodeward.kubelet.node.admission import is_static
 from nodeward.kubelet.node.features import DeclaredFeatures, discover
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.node_care import NodeCare
@@ -100,12 +103,20 @@ class Host:
 
     async def start(self) -> None:
         """Connect the runtime, hear of all pods and nodes; then nodes can be added."""
+        await self.begin()
+        await self.wait_heard()
+
+    async def begin(self) -> None:
+        """Connect the runtime only: a node with pods of its own (static ones) does not wait for the API."""
         await self.runtime.start(self.pods.told)
         for found in await self.runtime.recover():
             self.pods.found[found.uid] = found
         self._task = asyncio.create_task(self._run(), name="kubelet host")
+
+    async def wait_heard(self) -> None:
+        """Until the API has told all pods and nodes. Raises what ended the host instead."""
         await self._is_ready.wait()
-        if self._task.done():
+        if self._task is not None and self._task.done():
             self._task.result()
 
     async def stop(self) -> None:
@@ -152,8 +163,13 @@ class Host:
 
     # -- nodes
 
-    def add_node(self, specification: NodeSpecification, hands: Hands | None = None) -> Agent:
-        """Start a kubelet."""
+    def add_node(
+        self,
+        specification: NodeSpecification,
+        hands: Hands | None = None,
+        admitted: AdmittedPods | None = None,
+    ) -> Agent:
+        """Start a kubelet; `admitted` is its book of pods, if it has a disk to keep one."""
         model = specification.model
         agent = Agent(
             specification,
@@ -161,6 +177,7 @@ class Host:
             self._rules_of(specification),
             self._clock.monotonic_ns(),
             hands,
+            admitted,
         )
         self.nodes.add(agent)
         return agent
@@ -175,14 +192,19 @@ class Host:
         if agent is not None:
             self.pods.forget_agent(agent)
 
-    async def restart_node(self, specification: NodeSpecification, hands: Hands | None = None) -> Agent:
+    async def restart_node(
+        self,
+        specification: NodeSpecification,
+        hands: Hands | None = None,
+        admitted: AdmittedPods | None = None,
+    ) -> Agent:
         """Another kubelet for the same node: what runs is found again, everything else is worked out anew."""
         self.stop_node(specification.name)
         mine = {pod.metadata.uid for pod in self._pod_informer.by_index(_BY_NODE, specification.name)}
         for found in await self.runtime.recover():
             if found.uid in mine:
                 self.pods.found[found.uid] = found
-        return self.add_node(specification, hands)
+        return self.add_node(specification, hands, admitted)
 
     def cut_off(self, name: str) -> None:
         """The node's network is gone: it goes on by itself, unheard and unhearing."""
@@ -205,8 +227,9 @@ class Host:
         for pod in self._pod_informer.by_index(_BY_NODE, name):
             present.add(pod.metadata.uid)
             self._pod_seen(pod)
-        for uid in [uid for uid in agent.held if uid not in present]:
-            self.pods.lose(uid)
+        for uid, held in [*agent.held.items()]:
+            if uid not in present and not is_static(held.life.pod):
+                self.pods.lose(uid)
         for uid in list(agent.held):
             self.pods.queue.add(uid)
 
@@ -216,7 +239,7 @@ class Host:
     def find_pod(self, namespace: str, name: str) -> Held | None:
         """A pod some node here takes care of."""
         pod = self._pod_informer.get(name, namespace)
-        return self.pods.get(pod.metadata.uid) if pod is not None else None
+        return self.pods.get(mirrored_uid(pod) or pod.metadata.uid) if pod is not None else None
 
     def _features_of(self, model: NodeModel) -> DeclaredFeatures:
         """Found once for a model; a model that is gone leaves its number to another, so it is looked at too."""
@@ -246,18 +269,33 @@ class Host:
     def _registered(self, agent: Agent) -> None:
         """The node is known: take care of its pods, the oldest first, as they were admitted before."""
         pods = self._pod_informer.by_index(_BY_NODE, agent.name)
-        for pod in sorted(pods, key=lambda pod: pod.metadata.creation_timestamp or ""):
-            self.pods.see(agent, pod)
+        admitted = agent.admitted
+        if admitted is not None:
+            admitted.keep_only({*agent.held, *(pod.metadata.uid for pod in pods)})
+        is_new = {pod.metadata.uid: admitted is not None and pod.metadata.uid not in admitted for pod in pods}
+        for pod in sorted(
+            pods, key=lambda pod: (is_new[pod.metadata.uid], pod.metadata.creation_timestamp or "")
+        ):
+            self._pod_seen(pod)
+        for uid, held in agent.held.items():
+            if is_static(held.life.pod):
+                self.pods.queue.add(uid)
 
     def _pod_seen(self, pod: Pod) -> None:
         agent = self.nodes.agents.get(pod.spec.node_name)
         if agent is not None and agent.is_registered and not agent.is_cut_off:
-            self.pods.see(agent, pod)
+            if mirrored_uid(pod):
+                self.pods.see_mirror(pod)
+            else:
+                self.pods.see(agent, pod)
 
     def _pod_gone(self, pod: Pod) -> None:
         agent = self.nodes.agents.get(pod.spec.node_name)
         if agent is None or not agent.is_cut_off:
-            self.pods.lose(pod.metadata.uid)
+            if mirrored_uid(pod):
+                self.pods.lose_mirror(pod)
+            else:
+                self.pods.lose(pod.metadata.uid)
 
 
 async def _work(queue: WorkQueue[str], handle: Callable[[str], Awaitable[float | None]]) -> None:

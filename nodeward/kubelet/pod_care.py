@@ -25,7 +25,10 @@ from nodeward.base.errors import WorldError
 from nodeward.kubelet.agent import Agent, Held
 from nodeward.kubelet.hands import Hands, NotConfigured
 from nodeward.kubelet.metrics import KubeletMetrics
-from nodeward.kubelet.node.admission import admit, warn_of_update
+from nodeward.kubelet.mirror_pods import MirrorPods
+from nodeward.kubelet.node.admission import Refusal, admit, is_static, warn_of_update
+from nodeward.kubelet.node.room import Room
+from nodeward.kubelet.node.specification import bare_node
 from nodeward.kubelet.pods.commands import (
     Command,
     DeleteFromApi,
@@ -93,6 +96,7 @@ class PodCare:
         #: uids of pods whose status may have to be told
         self.queue: Final[WorkQueue[str]] = WorkQueue(clock, name="pod_status")
         self._held: dict[str, Held] = {}
+        self._mirrors = MirrorPods(client, clock)
         #: what ran before this host started, until its pod is seen
         self.found: Final[dict[str, FoundPod]] = {}
         self._events: deque[RuntimeEvent] = deque()
@@ -123,12 +127,53 @@ class PodCare:
             if text:
                 self._teller.about_pod(agent, pod, Tell("Warning", "FailedNodeDeclaredFeaturesCheck", text))
         self._act(held, lambda now: held.life.update(pod, now))
+        if agent.hands is not None and _shows_other_fields(before, pod):
+            self._spawn(agent.hands.refresh(pod))
 
     def lose(self, uid: str) -> None:
         """The API knows the pod no more."""
         held = self._held.get(uid)
         if held is not None:
             self._act(held, held.life.gone)
+
+    # -- static pods, and what the API shows of them
+
+    def see_static(self, agent: Agent, pod: Pod) -> None:
+        """A pod from a file of the node, which need not be registered."""
+        if pod.metadata.uid not in self._held:
+            self._take(agent, pod)
+
+    def see_mirror(self, pod: Pod) -> None:
+        """The API's copy of a static pod."""
+        held = self._mirrors.saw(pod, self._held)
+        if held is None:
+            self._spawn(self._mirrors.delete(pod))
+            return
+        if held.sent is not None and int(pod.metadata.resource_version or "0") >= held.sent_version:
+            held.sent = None
+        self.queue.add(held.uid)
+
+    def lose_mirror(self, pod: Pod) -> None:
+        """The copy is gone; if what it showed is not, there will be another."""
+        held = self._mirrors.lost(pod, self._held)
+        if held is not None:
+            held.sent = None
+            self.queue.add(held.uid)
+
+    # -- admission
+
+    def _admit(self, agent: Agent, pod: Pod) -> Refusal | None:
+        """Whether the node takes a pod. One it took before has its room, whoever else was looked at meanwhile."""
+        node = agent.node or bare_node(agent.specification)
+        is_known = agent.admitted is not None and pod.metadata.uid in agent.admitted
+        room = Room() if is_known else agent.room
+        refusal = admit(pod, node, room, agent.specification.settings.gates, agent.features)
+        if agent.admitted is not None:
+            if refusal is None:
+                agent.admitted.add(pod)
+            else:
+                agent.admitted.remove(pod.metadata.uid)
+        return refusal
 
     def _take(self, agent: Agent, pod: Pod) -> None:
         uid = pod.metadata.uid
@@ -138,8 +183,8 @@ class PodCare:
         is_over = pod.status.phase in _TERMINAL
         life = PodLifecycle(pod, self._clock.now_ns(), agent.rules, found)
         held = self._held[uid] = agent.held[uid] = Held(agent, life)
-        if not is_over and pod.metadata.deletion_timestamp is None and agent.node is not None:
-            refusal = admit(pod, agent.node, agent.room, agent.specification.settings.gates, agent.features)
+        if not is_over and pod.metadata.deletion_timestamp is None:
+            refusal = self._admit(agent, pod)
             if refusal is not None:
                 self._metrics.rejected(refusal.reason)
                 self._act(held, lambda now: life.reject(refusal.reason, refusal.message, now))
@@ -148,6 +193,8 @@ class PodCare:
             if found is None:
                 self._metrics.started_pods.inc()
         self._act(held, life.start)
+        if agent.hands is not None:
+            self._refresh_later(held, agent.hands)
 
     def forget_agent(self, agent: Agent) -> None:
         """The kubelet is gone, its containers are not: they are found again by the next one."""
@@ -226,6 +273,8 @@ class PodCare:
         uid = life.pod.metadata.uid
         if life.is_finished:
             agent.room.remove(uid)
+            if agent.admitted is not None:
+                agent.admitted.remove(uid)
         if life.is_gone:
             if self._held.get(uid) is held:
                 del self._held[uid]
@@ -233,6 +282,9 @@ class PodCare:
             agent.room.remove(uid)
             if agent.hands is not None:
                 self._spawn(agent.hands.forget(uid))
+            mirror = self._mirrors.forget(uid)
+            if mirror is not None:
+                self._spawn(self._mirrors.delete(mirror))
             return
         self.queue.add(uid)
         wake_ns = life.next_deadline_ns() or 0
@@ -325,6 +377,18 @@ class PodCare:
     async def _release(self, held: Held, hands: Hands) -> None:
         await hands.release(held.life.pod)
 
+    def _refresh_later(self, held: Held, hands: Hands) -> None:
+        """Volumes follow the API as long as the pod is there."""
+        wait_ns = held.agent.specification.settings.sync_ns
+
+        def due() -> None:
+            if self._held.get(held.uid) is held:
+                if not held.life.is_finished:
+                    self._spawn(hands.refresh(self._current(held)))
+                self._refresh_later(held, hands)
+
+        self._wheel.at(self._clock.monotonic_ns() + wait_ns, due)
+
     def _current(self, held: Held) -> Pod:
         """The pod with the status as this node knows it, which the API may not know yet."""
         return msgspec.structs.replace(held.life.pod, status=held.life.status(self._clock.now_ns()))
@@ -357,6 +421,11 @@ class PodCare:
         if held is None or held.agent.is_cut_off:
             return
         life, pod = held.life, held.life.pod
+        if is_static(pod):
+            mirror = await self._mirrors.of(held)
+            if mirror is None:
+                return
+            pod = mirror
         status = life.status(self._clock.now_ns())
         if status is not held.sent:
             patch = status_patch(pod, held.sent or pod.status, status)
@@ -387,6 +456,12 @@ class PodCare:
             if error.reason not in ("NotFound", "Conflict"):
                 raise
         held.is_to_be_deleted = False
+
+
+def _shows_other_fields(before: Pod, after: Pod) -> bool:
+    """Whether files that show the pod's own fields may have to be written anew."""
+    old, new = before.metadata, after.metadata
+    return old.generation != new.generation or old.labels != new.labels or old.annotations != new.annotations
 
 
 def _bare_request(pod: Pod, name: str, attempt: int) -> ContainerRequest:
