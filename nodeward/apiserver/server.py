@@ -26,6 +26,7 @@ from nodeward.apiserver.bootstrap import bootstrap, missing, repair
 from nodeward.apiserver.documents import Documents
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.hub import Hub
+from nodeward.apiserver.kubelet_access import KubeletAccess
 from nodeward.apiserver.loopback import LOOPBACK_USER, LoopbackTransport
 from nodeward.apiserver.metrics import Metrics
 from nodeward.apiserver.rbac_guard import RbacGuard
@@ -62,6 +63,8 @@ class Settings:
     #: where clients reach the server, for discovery and the kubernetes service
     address: str = "127.0.0.1:6443"
     limits: Limits = field(default_factory=Limits)
+    #: how kubelets are reached, for logs and commands in containers
+    kubelets: KubeletAccess = field(default_factory=KubeletAccess)
 
 
 class ApiServer:
@@ -84,9 +87,10 @@ class ApiServer:
             self.env, settings.tokens, settings.static_tokens, allows_anonymous=settings.allows_anonymous
         )
         chain = build(self.env, list(settings.enable_admission), list(settings.disable_admission))
-        chain = chain.then(RbacGuard(self.env, self._security))
+        chain = chain.then(RbacGuard(self.env, self._security)).timed(clock, self.metrics.admission)
         api = Api(self.env, chain, self._security.authorizers.require)
         api.issuer = self._security.issuer
+        api.kubelets = settings.kubelets
         self._documents = Documents(
             self.env,
             self.metrics,
