@@ -60,9 +60,10 @@ def discover(model: NodeModel, framework: Framework = FRAMEWORK) -> DeclaredFeat
     version = Version.parse(gates.version)
     config = NodeConfiguration(version, gates, model.static_config)
     names = publishable(framework.discover_node_features(config))
-    return DeclaredFeatures(
-        names, framework.feature_set(names), gates.enabled(NODE_DECLARED_FEATURES_GATE), version, framework
-    )
+    # As the KEP's downgrade script has it: a kubelet older than the gate cannot run what it has never heard of, and a
+    # pod that needs it fails there. (A gate that is known and off checks nothing: what runs goes on.)
+    is_checking = gates.enabled(NODE_DECLARED_FEATURES_GATE) or not gates.knows(NODE_DECLARED_FEATURES_GATE)
+    return DeclaredFeatures(names, framework.feature_set(names), is_checking, version, framework)
 
 
 def publishable(names: Iterable[str]) -> tuple[str, ...]:
