@@ -28,10 +28,10 @@ from nodeward.base.duration import parse_duration
 
 PREFIX: Final = "simulation.nodeward.dev/"
 WHOLE_POD: Final = "pod"
+#: Those for which there is no image to speak of.
+IMAGE_FAILURES: Final = ("ErrImagePull", "ErrImageNeverPull", "InvalidImageName")
 FAILURES: Final = (
-    "ErrImagePull",
-    "ErrImageNeverPull",
-    "InvalidImageName",
+    *IMAGE_FAILURES,
     "CreateContainerConfigError",
     "CreateContainerError",
     "RunContainerError",

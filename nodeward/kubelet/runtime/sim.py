@@ -8,7 +8,7 @@ long as its pod's status says that it runs (`adopt`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,7 +16,8 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import ContainerStatus
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import parse_rfc3339
-from nodeward.kubelet.runtime.behaviour import USUAL, Behaviour, behaviour_of
+from nodeward.kubelet.runtime.behaviour import IMAGE_FAILURES, USUAL, Behaviour, behaviour_of
+from nodeward.kubelet.runtime.images import why_missing
 from nodeward.kubelet.runtime.interface import (
     ContainerExited,
     ContainerFailed,
@@ -37,6 +38,8 @@ from nodeward.machinery.clock import Clock, Timer
 
 VERSION: Final = "sim://1"
 _SIGKILL_CODE: Final = 137
+#: What is shown of a container that was running when its machine went down.
+_UNKNOWN_CODE: Final = 255
 _NS: Final = 1e9
 
 
@@ -51,8 +54,11 @@ class _Container:
     #: 0 until it runs
     started_ns: int = 0
     exited: ContainerExited | None = None
-    is_stopping: bool = False
-    #: when it will be killed, if it is stopping
+    #: when it ends by itself, and with which code
+    ends_ns: int | None = None
+    end_code: int = 0
+    #: when it was first told to stop, and when it will be killed
+    asked_ns: int | None = None
     kill_ns: int = 0
     timer: Timer | None = None
 
@@ -73,9 +79,10 @@ class SimRuntime:
     version: str = VERSION
     is_real: bool = False
 
-    def __init__(self, clock: Clock, usual: Behaviour = USUAL) -> None:
+    def __init__(self, clock: Clock, usual: Behaviour | Callable[[Pod], Behaviour] = USUAL) -> None:
+        """`usual` is how containers behave whose pod does not say; it may differ from pod to pod."""
         self._clock = clock
-        self._usual = usual
+        self._usual_of: Callable[[Pod], Behaviour] = usual if callable(usual) else lambda _: usual
         self._listener: Listener = _nobody
         self._pods: dict[str, _Pod] = {}
         self._images: dict[str, int] = {}
@@ -115,7 +122,7 @@ class SimRuntime:
         running, ended = status.state.running, status.state.terminated
         if running is None and ended is None:
             return None
-        behaviour = behaviour_of(pod.metadata.annotations, status.name, self._usual)
+        behaviour = behaviour_of(pod.metadata.annotations, status.name, self._usual_of(pod))
         id_ = status.container_id.rpartition("/")[2]
         container = _Container(status.name, id_, status.restart_count, status.image, behaviour, is_init)
         if ended is not None:
@@ -150,10 +157,19 @@ class SimRuntime:
             self._tell(ContainerFailed(uid, name, "CreateContainerError", "the pod has no sandbox"))
             return
         try:
-            behaviour = behaviour_of(request.pod.metadata.annotations, name, self._usual)
+            behaviour = behaviour_of(request.pod.metadata.annotations, name, self._usual_of(request.pod))
         except ValueError as error:
             self._tell(ContainerFailed(uid, name, "CreateContainerConfigError", str(error)))
             return
+        before = mine.containers.get(name)
+        if before is not None and before.exited is None:
+            self._tell(ContainerFailed(uid, name, "CreateContainerError", f"container {name!r} runs already"))
+            return
+        if image not in self._images:
+            missing = why_missing(image, request.container.image_pull_policy)
+            if missing is not None:
+                self._tell(ContainerFailed(uid, name, *missing))
+                return
         is_init = any(each.name == name for each in request.pod.spec.init_containers)
         is_service = request.container.restart_policy == "Always"
         self._last_id += 1
@@ -179,22 +195,25 @@ class SimRuntime:
             return
         now = self._clock.now_ns()
         kill_ns = now + int(grace_seconds * _NS)
-        if found.is_stopping and kill_ns >= found.kill_ns:
+        if found.asked_ns is None:
+            found.asked_ns = now
+        elif kill_ns >= found.kill_ns:
             return
-        found.is_stopping, found.kill_ns = True, kill_ns
+        found.kill_ns = kill_ns
         if not found.started_ns:
             # It never ran, and never will.
             self._end(uid, found, _SIGKILL_CODE, "ContainerStatusUnknown")
             return
-        obeys_ns = now + found.behaviour.stop_delay_ns
-        if obeys_ns <= now:
-            self._end(uid, found, found.behaviour.stop_code, "")
-        elif obeys_ns < kill_ns:
-            self._later(found, obeys_ns - now, lambda: self._end(uid, found, found.behaviour.stop_code, ""))
-        elif kill_ns <= now:
-            self._end(uid, found, _SIGKILL_CODE, "")
+        # Whatever comes first; of two at once, the milder.
+        ways = [(found.asked_ns + found.behaviour.stop_delay_ns, 1, found.behaviour.stop_code)]
+        if found.ends_ns is not None:
+            ways.append((found.ends_ns, 0, found.end_code))
+        ways.append((kill_ns, 2, _SIGKILL_CODE))
+        end_ns, _, code = min(ways)
+        if end_ns <= now:
+            self._end(uid, found, code, "")
         else:
-            self._later(found, kill_ns - now, lambda: self._end(uid, found, _SIGKILL_CODE, ""))
+            self._later(found, end_ns - now, lambda: self._end(uid, found, code, ""))
 
     def remove_container(self, uid: str, container_id: str) -> None:
         mine = self._pods.get(uid)
@@ -209,8 +228,21 @@ class SimRuntime:
             for container in list(mine.containers.values()):
                 if container.exited is None:
                     self._end(uid, container, _SIGKILL_CODE, "")
-            del self._pods[uid]
+            # Whoever heard of an end may have removed it already.
+            self._pods.pop(uid, None)
         self._tell(PodGone(uid))
+
+    def lose_power(self, uids: Iterable[str]) -> None:
+        """The machine of these pods went down: what ran has ended, and nobody was told why."""
+        for uid in uids:
+            mine = self._pods.get(uid)
+            for container in list(mine.containers.values()) if mine is not None else ():
+                if container.exited is not None:
+                    continue
+                if container.timer is not None:
+                    container.timer.cancel()
+                    container.timer = None
+                container.exited = self._exit(uid, container, _UNKNOWN_CODE, "Unknown")
 
     def update_resources(self, uid: str, container: str, cpuset: str, resources: Mapping[str, int]) -> None:
         """Nothing runs that could be given less."""
@@ -245,14 +277,16 @@ class SimRuntime:
 
     def _begin(self, uid: str, container: _Container, was_present: bool, seconds: float) -> None:
         behaviour = container.behaviour
+        if behaviour.fails not in IMAGE_FAILURES:
+            self._have(uid, container, was_present, seconds)
         if behaviour.fails:
             container.exited = ContainerExited(
                 uid, container.name, "", 128, "StartError", self._clock.now_ns()
             )
             self._tell(ContainerFailed(uid, container.name, behaviour.fails, f"simulated: {container.image}"))
             return
-        self._images.setdefault(container.image, 0)
-        self._tell(ImagePulled(uid, container.name, container.image, was_present, seconds))
+        if not self._is_awaited(uid, container):
+            return  # whoever heard of the image stopped it
         now = self._clock.now_ns()
         container.started_ns = now
         # Whoever hears of the start may stop it at once: what comes next is settled before.
@@ -273,6 +307,10 @@ class SimRuntime:
             container.exited = ended
             self._tell(ended)
 
+    def _have(self, uid: str, container: _Container, was_present: bool, seconds: float) -> None:
+        self._images.setdefault(container.image, 0)
+        self._tell(ImagePulled(uid, container.name, container.image, was_present, seconds))
+
     def _live_on(self, uid: str, container: _Container) -> None:
         """Settle when it ends by itself, from when it started."""
         behaviour, now = container.behaviour, self._clock.now_ns()
@@ -284,20 +322,23 @@ class SimRuntime:
             lasts_ns, code = 0, behaviour.exit_code
         else:
             return
-        left_ns = container.started_ns + lasts_ns - now
-        if left_ns > 0:
-            self._later(container, left_ns, lambda: self._end(uid, container, code, ""))
+        ends_ns = container.started_ns + lasts_ns
+        container.ends_ns, container.end_code = ends_ns, code
+        if ends_ns > now:
+            self._later(container, ends_ns - now, lambda: self._end(uid, container, code, ""))
         else:
-            container.exited = self._exit(uid, container, code, "")
+            container.exited = self._exit(uid, container, code, "", ends_ns)
 
-    def _exit(self, uid: str, container: _Container, code: int, reason: str) -> ContainerExited:
+    def _exit(
+        self, uid: str, container: _Container, code: int, reason: str, at_ns: int | None = None
+    ) -> ContainerExited:
         return ContainerExited(
             uid,
             container.name,
             container.id,
             code,
             reason or ("Completed" if code == 0 else "Error"),
-            self._clock.now_ns(),
+            self._clock.now_ns() if at_ns is None else at_ns,
             container.started_ns,
         )
 
@@ -327,6 +368,9 @@ class SimRuntime:
     def _is_known(self, uid: str, container: _Container) -> bool:
         mine = self._pods.get(uid)
         return mine is not None and mine.containers.get(container.name) is container
+
+    def _is_awaited(self, uid: str, container: _Container) -> bool:
+        return container.exited is None and self._is_known(uid, container)
 
     def _running(self, request: ExecRequest) -> _Container:
         mine = self._pods.get(request.uid)

@@ -1,0 +1,96 @@
+"""The agent's books of pods and containers that are processes, and what is told of them.
+
+Plain records, changed by `runtime` alone; everything in them can be found again in the directories.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final
+
+from nodeward.kubelet.runtime.interface import ContainerExited, FoundContainer, FoundPod
+from nodeward.kubelet.runtime.process.execing import ProcessExec
+from nodeward.kubelet.runtime.process.notes import Exited, Plan, Started
+from nodeward.kubelet.runtime.process.watching import Watch
+from nodeward.kubelet.runtime.termination import termination_message
+from nodeward.machinery.clock import Timer
+
+#: The network is the node's.
+ADDRESS: Final = "127.0.0.1"
+
+
+@dataclass(slots=True)
+class BookedContainer:
+    directory: str
+    name: str
+    id: str
+    attempt: int
+    image: str
+    plan: Plan | None = None
+    #: None until it runs
+    started: Started | None = None
+    exited: ContainerExited | None = None
+    watch: Watch | None = None
+    #: when it will be killed (monotonic), once it is to stop
+    kill_ns: int | None = None
+    timer: Timer | None = None
+    execs: list[ProcessExec] = field(default_factory=list)
+    #: it has ended, or will never run
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def signal(self, number: int) -> None:
+        if self.watch is not None:
+            self.watch.send(number)
+
+
+@dataclass(slots=True)
+class BookedPod:
+    uid: str
+    namespace: str
+    name: str
+    #: by id, in the order of their starts
+    containers: dict[str, BookedContainer] = field(default_factory=dict)
+    is_removing: bool = False
+
+    def latest(self, name: str) -> BookedContainer | None:
+        return next((each for each in reversed(self.containers.values()) if each.name == name), None)
+
+
+def exit_of(uid: str, container: BookedContainer, exited: Exited) -> ContainerExited:
+    """What is told of an end, with what the container left to say."""
+    plan, started, code = container.plan, container.started, exited["code"]
+    message = exited["message"]
+    if plan is not None and not message:
+        message = termination_message(plan["termination_log"], plan["log"], plan["termination_policy"], code)
+    return ContainerExited(
+        uid,
+        container.name,
+        container.id,
+        code,
+        exited["reason"] or ("Completed" if code == 0 else "Error"),
+        exited["at_ns"],
+        started["at_ns"] if started is not None else 0,
+        message=message,
+    )
+
+
+def image_id_of(image: str) -> str:
+    return f"process:{image}"
+
+
+def found_pod(pod: BookedPod) -> FoundPod:
+    containers = tuple(
+        FoundContainer(
+            each.name,
+            each.id,
+            each.attempt,
+            each.image,
+            image_id_of(each.image),
+            each.started["at_ns"],
+            each.exited,
+        )
+        for each in pod.containers.values()
+        if each.started is not None
+    )
+    return FoundPod(pod.uid, pod.namespace, pod.name, f"sandbox-{pod.uid}", (ADDRESS,), containers)

@@ -1,0 +1,425 @@
+"""The runtime of local processes: the agent's side, which starts supervisors and hears of their ends.
+
+Commands are taken at once and carried out by tasks; what blocks is done in threads. The books here are only what the
+directories say (`keeping`), so an agent that comes back has the same ones.
+
+What must stay true: a container is started by one task, which ends in one `ContainerStarted` or `ContainerFailed`;
+its exit is told once, by whoever hears of the supervisor's end; `PodGone` comes after all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import logging
+import os
+import signal
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from nodeward.api.core_v1.pod import Pod
+from nodeward.base.cpuset import CPUSet, CPUSetError
+from nodeward.base.errors import WorldError
+from nodeward.kubelet.runtime.images import is_reachable, is_well_formed, why_missing
+from nodeward.kubelet.runtime.interface import (
+    ContainerFailed,
+    ContainerRequest,
+    ContainerStarted,
+    ExecRequest,
+    ExecResult,
+    FoundPod,
+    ImagePulled,
+    Listener,
+    PodGone,
+    RuntimeEvent,
+    SandboxFailed,
+    SandboxStarted,
+)
+from nodeward.kubelet.runtime.process import keeping, launching, rootfs, tree
+from nodeward.kubelet.runtime.process.books import (
+    ADDRESS,
+    BookedContainer,
+    BookedPod,
+    exit_of,
+    found_pod,
+    image_id_of,
+)
+from nodeward.kubelet.runtime.process.execing import ProcessExec, start_exec
+from nodeward.kubelet.runtime.process.notes import STARTED, Plan, Started
+from nodeward.kubelet.runtime.process.planning import Unfit, plan_of
+from nodeward.kubelet.runtime.process.watching import Watch, read_all
+from nodeward.machinery.clock import Chance, Clock
+
+LOG: Final = logging.getLogger(__name__)
+VERSION: Final = "process://1"
+#: The most an exec_sync gives back.
+MOST_OUTPUT: Final = 16 * 1024
+_SETTLE_SECONDS: Final = 0.02
+_PATIENCE_SECONDS: Final = 5.0
+_NS: Final = 10**9
+
+
+class ProcessRuntime:
+    """Local processes as containers, with everything about them under one directory."""
+
+    version: str = VERSION
+    is_real: bool = True
+
+    def __init__(self, root: Path, clock: Clock, chance: Chance, *, has_pidfd: bool = True) -> None:
+        self._root = str(root)
+        self._clock = clock
+        self._chance = chance
+        self._has_pidfd = has_pidfd
+        self._listener: Listener = _nobody
+        self._pods: dict[str, BookedPod] = {}
+        self._way = rootfs.NONE
+        self._lock = -1
+        self._is_found = False
+        self._all_cpus: tuple[int, ...] = ()
+        #: what is let end when the agent goes, starts and removals of the dead, and what is not
+        self._unfinished: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # -- coming and going
+
+    async def start(self, listener: Listener) -> None:
+        try:
+            os.makedirs(self._root, mode=0o700, exist_ok=True)
+            lock = os.open(f"{self._root}/agent.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise WorldError(f"the process runtime cannot use {self._root}: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise WorldError(f"another agent has its containers in {self._root}") from None
+        self._lock = lock
+        self._listener = listener
+        self._all_cpus = tuple(sorted(os.sched_getaffinity(0)))
+        self._way = await asyncio.to_thread(launching.possible_way, self._root)
+        if self._way == rootfs.NONE:
+            LOG.warning(
+                "this machine allows no mount namespaces (as root, or unprivileged user namespaces): "
+                "containers start without their volumes and find them through NODEWARD_MOUNTS"
+            )
+
+    async def stop(self) -> None:
+        self._listener = _nobody
+        for task in self._tasks:
+            task.cancel()
+        with suppress(TimeoutError):
+            async with self._clock.timeout(_PATIENCE_SECONDS):
+                await asyncio.gather(*self._unfinished, *self._tasks, return_exceptions=True)
+        for container in self._containers():
+            await self._end_execs(container)
+            if container.timer is not None:
+                container.timer.cancel()
+            if container.watch is not None:
+                container.watch.close()
+        self._pods.clear()
+        self._is_found = False
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    async def recover(self) -> Sequence[FoundPod]:
+        if not self._is_found:
+            self._is_found = True
+            for kept in await self._settled():
+                self._take_over(kept)
+        return [found_pod(pod) for pod in self._pods.values()]
+
+    async def _settled(self) -> list[keeping.KeptPod]:
+        while True:
+            try:
+                return await asyncio.to_thread(keeping.find_all, self._root, self._clock.now_ns())
+            except keeping.Unsettled:
+                await self._clock.sleep(_SETTLE_SECONDS)
+
+    def _take_over(self, kept: keeping.KeptPod) -> None:
+        if kept.uid in self._pods:
+            return
+        pod = self._pods[kept.uid] = BookedPod(kept.uid, kept.namespace, kept.name)
+        for each in sorted(kept.containers, key=lambda each: (each.plan["attempt"], each.started["at_ns"])):
+            plan = each.plan
+            container = BookedContainer(
+                each.directory, plan["name"], plan["id"], plan["attempt"], plan["image"], plan, each.started
+            )
+            pod.containers[container.id] = container
+            if each.exited is not None:
+                container.exited = exit_of(kept.uid, container, each.exited)
+                container.over.set()
+            else:
+                self._watch(pod, container)
+
+    def adopt(self, pod: Pod) -> FoundPod | None:
+        """Real processes that `recover` did not find are gone."""
+        return None
+
+    # -- commands
+
+    def start_sandbox(self, pod: Pod, log_directory: str = "") -> None:
+        uid, meta = pod.metadata.uid, pod.metadata
+        mine = self._pods.get(uid)
+        if mine is not None and mine.is_removing:
+            self._tell(SandboxFailed(uid, "the pod is being removed"))
+            return
+        try:
+            keeping.make_pod(self._root, uid, meta.namespace, meta.name)
+        except OSError as error:
+            self._tell(SandboxFailed(uid, f"{error.filename}: {error.strerror}"))
+            return
+        if mine is None:
+            self._pods[uid] = BookedPod(uid, meta.namespace, meta.name)
+        self._tell(SandboxStarted(uid, f"sandbox-{uid}", (ADDRESS,)))
+
+    def start_container(self, request: ContainerRequest) -> None:
+        uid, name, image = request.pod.metadata.uid, request.container.name, request.container.image
+        pod = self._pods.get(uid)
+        before = pod.latest(name) if pod is not None else None
+        refusal = why_missing(image, request.container.image_pull_policy)
+        if pod is None or pod.is_removing:
+            refusal = ("CreateContainerError", "the pod has no sandbox")
+        elif before is not None and not before.over.is_set():
+            refusal = ("CreateContainerError", f"container {name!r} runs already")
+        if pod is None or refusal is not None:
+            self._tell(ContainerFailed(uid, name, *(refusal or ("", ""))))
+            return
+        self._tell(ImagePulled(uid, name, image, was_present=True))
+        id_ = self._chance.randbytes(32).hex()
+        directory = f"{keeping.pod_directory(self._root, uid)}/{id_}"
+        container = pod.containers[id_] = BookedContainer(directory, name, id_, request.attempt, image)
+        self._spawn(self._start(pod, container, request), self._unfinished)
+
+    def stop_container(self, uid: str, container: str, grace_seconds: float) -> None:
+        pod = self._pods.get(uid)
+        found = pod.latest(container) if pod is not None else None
+        if found is not None:
+            self._stop(found, grace_seconds)
+
+    def remove_container(self, uid: str, container_id: str) -> None:
+        pod = self._pods.get(uid)
+        found = pod.containers.get(container_id) if pod is not None else None
+        if pod is not None and found is not None and found.exited is not None:
+            del pod.containers[container_id]
+            self._spawn(_forget(found.directory), self._unfinished)
+
+    def remove_pod(self, uid: str) -> None:
+        pod = self._pods.get(uid)
+        if pod is None:
+            self._tell(PodGone(uid))
+        elif not pod.is_removing:
+            pod.is_removing = True
+            for container in pod.containers.values():
+                self._stop(container, 0)
+            self._spawn(self._remove(pod), self._tasks)
+
+    def update_resources(self, uid: str, container: str, cpuset: str, resources: Mapping[str, int]) -> None:
+        """CPUs are set; shares, quotas and memory take a cgroup, which a process has none of."""
+        pod = self._pods.get(uid)
+        found = pod.latest(container) if pod is not None else None
+        if found is None or found.started is None or found.exited is not None:
+            return
+        try:
+            cpus = tuple(CPUSet.parse(cpuset)) or self._all_cpus
+        except CPUSetError as error:
+            LOG.warning("container %s of pod %s: cpuset %r: %s", container, uid, cpuset, error)
+            return
+        self._spawn(_pin(found, found.started["pid"], cpus), self._tasks)
+
+    # -- answers
+
+    def simulated_probe(self, uid: str, container: str, kind: str, now_ns: int) -> bool | None:
+        return None
+
+    async def exec(self, request: ExecRequest) -> ProcessExec:
+        pod = self._pods.get(request.uid)
+        found = pod.latest(request.container) if pod is not None else None
+        if found is None or found.started is None or found.exited is not None:
+            raise WorldError(f"container {request.container!r} does not run")
+        session = await start_exec(
+            self._clock, request, found.directory, found.started["pid"], self._has_pidfd
+        )
+        found.execs = [each for each in found.execs if not each.ended.is_set()]
+        found.execs.append(session)
+        if found.over.is_set():
+            await session.kill()
+        return session
+
+    async def exec_sync(self, request: ExecRequest, timeout: float) -> ExecResult:
+        parts = bytearray()
+        try:
+            async with self._clock.timeout(timeout or None):
+                session = await self.exec(request)
+                try:
+                    async for _, data in session.output():
+                        parts += data[: MOST_OUTPUT - len(parts)]
+                    return ExecResult(await session.wait(), bytes(parts))
+                finally:
+                    await session.kill()
+        except TimeoutError:
+            raise TimeoutError(f"command {request.command!r} timed out after {timeout:g} s") from None
+
+    def has_image(self, image: str) -> bool:
+        return is_well_formed(image) and is_reachable(image)
+
+    def images(self) -> Mapping[str, int]:
+        """An image is only a name here: nothing is stored."""
+        return {}
+
+    # -- inside: one container
+
+    async def _start(self, pod: BookedPod, container: BookedContainer, request: ContainerRequest) -> None:
+        try:
+            plan = container.plan = plan_of(request, container.id, self._way)
+            kind, value = await self._launch(container.directory, plan)
+        except Unfit as error:
+            self._not_started(pod, container, error.reason, str(error))
+            return
+        except (OSError, WorldError) as error:
+            self._not_started(pod, container, "CreateContainerError", str(error))
+            return
+        if kind != STARTED:
+            await asyncio.to_thread(keeping.remove, container.directory)
+            self._not_started(pod, container, value["reason"], value["message"])
+            return
+        started: Started = value
+        container.started = started
+        self._watch(pod, container)
+        self._tell(
+            ContainerStarted(
+                pod.uid,
+                container.name,
+                container.id,
+                container.image,
+                image_id_of(container.image),
+                started["at_ns"],
+                container.attempt,
+            )
+        )
+        if container.kill_ns is not None and not container.over.is_set():
+            # It was to stop before it ran.
+            left = max(container.kill_ns - self._clock.monotonic_ns(), 0) / _NS
+            container.kill_ns = None
+            self._stop(container, left)
+
+    async def _launch(self, directory: str, plan: Plan) -> tuple[str, Any]:
+        """Start the supervisor and hear how that went."""
+
+        def begin() -> int:
+            keeping.make_container(directory, plan)
+            return launching.spawn_shim(directory)
+
+        answer = await read_all(await asyncio.to_thread(begin))
+        if not answer:
+            raise WorldError(f"the supervisor failed: {_last_line(f'{directory}/trouble')}")
+        kind, value = json.loads(answer)
+        return kind, value
+
+    def _not_started(self, pod: BookedPod, container: BookedContainer, reason: str, message: str) -> None:
+        pod.containers.pop(container.id, None)
+        container.over.set()
+        self._tell(ContainerFailed(pod.uid, container.name, reason, message))
+
+    def _stop(self, container: BookedContainer, grace_seconds: float) -> None:
+        if container.over.is_set():
+            return
+        kill_ns = self._clock.monotonic_ns() + int(grace_seconds * _NS)
+        if container.kill_ns is not None and kill_ns >= container.kill_ns:
+            return
+        is_first, container.kill_ns = container.kill_ns is None, kill_ns
+        if container.started is None:
+            return  # `_start` sees to it
+        if container.timer is not None:
+            container.timer.cancel()
+            container.timer = None
+        if grace_seconds <= 0:
+            container.signal(signal.SIGUSR1)
+            return
+        if is_first:
+            container.signal(signal.SIGTERM)
+        container.timer = self._clock.call_later(grace_seconds, lambda: container.signal(signal.SIGUSR1))
+
+    def _watch(self, pod: BookedPod, container: BookedContainer) -> None:
+        started = container.started
+        if started is None:
+            return
+        # After a reboot the numbers mean nothing.
+        ticks = started["shim_ticks"] if started["boot"] == tree.boot_id() else -1
+
+        def ended() -> None:
+            _reap(started["shim"])
+            self._spawn(self._ended(pod, container), self._tasks)
+
+        container.watch = Watch(self._clock, started["shim"], ticks, ended, self._has_pidfd)
+
+    async def _ended(self, pod: BookedPod, container: BookedContainer) -> None:
+        plan = container.plan
+        if plan is None or container.exited is not None:
+            return
+        exited = await asyncio.to_thread(keeping.ending, container.directory, plan, self._clock.now_ns())
+        if container.timer is not None:
+            container.timer.cancel()
+            container.timer = None
+        container.exited = await asyncio.to_thread(exit_of, pod.uid, container, exited)
+        container.over.set()
+        self._tell(container.exited)
+        await self._end_execs(container)
+
+    async def _end_execs(self, container: BookedContainer) -> None:
+        execs, container.execs = container.execs, []
+        for session in execs:
+            if not session.ended.is_set():
+                await session.kill()
+
+    # -- inside: pods
+
+    async def _remove(self, pod: BookedPod) -> None:
+        for container in list(pod.containers.values()):
+            await container.over.wait()
+        await asyncio.to_thread(keeping.remove, keeping.pod_directory(self._root, pod.uid))
+        self._pods.pop(pod.uid, None)
+        self._tell(PodGone(pod.uid))
+
+    def _containers(self) -> list[BookedContainer]:
+        return [each for pod in self._pods.values() for each in pod.containers.values()]
+
+    def _spawn(self, work: Coroutine[Any, Any, None], kept: set[asyncio.Task[None]]) -> None:
+        task = asyncio.create_task(work)
+        kept.add(task)
+        task.add_done_callback(kept.discard)
+
+    def _tell(self, event: RuntimeEvent) -> None:
+        self._listener(event)
+
+
+async def _pin(container: BookedContainer, pid: int, cpus: tuple[int, ...]) -> None:
+    try:
+        await asyncio.to_thread(tree.pin, pid, container.id, cpus)
+    except OSError as error:
+        LOG.warning("container %s: cannot run on CPUs %s: %s", container.id, cpus, error.strerror)
+
+
+async def _forget(directory: str) -> None:
+    await asyncio.to_thread(keeping.remove, directory)
+
+
+def _reap(pid: int) -> None:
+    """A supervisor is nobody's child; where it became ours (an agent that is process 1), nobody else would do this."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _last_line(path: str) -> str:
+    try:
+        lines = Path(path).read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return "it said nothing"
+    return lines[-1] if lines else "it said nothing"
+
+
+def _nobody(event: RuntimeEvent) -> None:
+    """Before an agent is there, and after."""

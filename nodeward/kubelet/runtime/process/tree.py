@@ -1,0 +1,128 @@
+"""Processes as /proc shows them: who descends from whom, who belongs to a container, all of them killed or pinned.
+
+A process is told from a later one with the same number by the tick it started at. Imported by the supervisors, of
+which there is one a container: nothing heavy here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+#: In the environment of every process of a container: its id.
+MARK: Final = "NODEWARD_CONTAINER"
+#: How often a tree is walked until no new thread shows; each walk that finds one is followed by another.
+_MOST_WALKS: Final = 100
+
+
+def start_ticks(pid: int) -> int:
+    """When a process started, in ticks since boot; 0 if there is none, or it is dead already."""
+    fields = _fields(pid)
+    return int(fields[19]) if fields and fields[0] not in (b"Z", b"X") else 0
+
+
+def boot_id() -> str:
+    """What tells one run of the machine from the next."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _fields(pid: int) -> list[bytes]:
+    """Of /proc/PID/stat, what follows the name: state, parent, group, session, ..."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            text = file.read()
+    except OSError:
+        return []
+    # The name may hold blanks and parentheses itself.
+    return text[text.rfind(b")") + 2 :].split()
+
+
+def _everybody() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def descendants(root: int) -> list[int]:
+    """All processes below one, dead ones that nobody waited for included."""
+    children: dict[int, list[int]] = {}
+    for pid in _everybody():
+        fields = _fields(pid)
+        if fields:
+            children.setdefault(int(fields[1]), []).append(pid)
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found.extend(below)
+        waiting.extend(below)
+    return found
+
+
+def in_session(session: int) -> list[int]:
+    """All living processes of a session."""
+    found = []
+    for pid in _everybody():
+        fields = _fields(pid)
+        if fields and int(fields[3]) == session and fields[0] not in (b"Z", b"X"):
+            found.append(pid)
+    return found
+
+
+def marked(container_id: str) -> list[int]:
+    """All living processes that carry a container's mark, wherever they were started from."""
+    mark = f"{MARK}={container_id}".encode()
+    found = []
+    for pid in _everybody():
+        try:
+            with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+                environ = file.read()
+        except OSError:
+            continue
+        if mark in environ.split(b"\0"):
+            found.append(pid)
+    return found
+
+
+def kill_all(pids: Iterable[int], number: int = signal.SIGKILL) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except OSError:
+            continue  # it is gone, or became somebody else's
+
+
+def pin(root: int, container_id: str, cpus: Iterable[int]) -> None:
+    """Let a process, all below it and all that carry the mark run on these CPUs only, in all their threads.
+
+    Affinity belongs to a thread and is inherited: whoever forks while we walk may be missed, so it is repeated until
+    a walk meets nobody new. Raises OSError when the machine has none of the CPUs.
+    """
+    wanted = set(cpus)
+    done: set[int] = set()
+    for _ in range(_MOST_WALKS):
+        threads = [
+            thread
+            for pid in (root, *descendants(root), *marked(container_id))
+            for thread in _threads(pid)
+            if thread not in done
+        ]
+        if not threads:
+            return
+        for thread in threads:
+            done.add(thread)
+            try:
+                os.sched_setaffinity(thread, wanted)
+            except ProcessLookupError:
+                continue
+
+
+def _threads(pid: int) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
