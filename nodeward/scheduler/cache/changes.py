@@ -22,31 +22,32 @@ WORTH_SORTING: Final = 64
 class ChangeLog:
     """The rows of one table that changed, in order."""
 
-    def __init__(self) -> None:
-        self._rows = np.zeros(2 * SHORTEST, np.int64)
-        #: the version before the first entry that is kept, and how many are
-        self._first = 0
-        self._length = 0
+    __slots__ = ("_first", "_rows", "version")
 
-    @property
-    def version(self) -> int:
-        return self._first + self._length
+    def __init__(self) -> None:
+        # A list: what is asked for is nearly always the last few.
+        self._rows: list[int] = []
+        #: the version before the first entry that is kept
+        self._first = 0
+        self.version = 0
 
     def add(self, row: int, rows: int) -> None:
         """`row` changed, in a table of `rows`."""
-        if self._length == len(self._rows):
-            keep = max(SHORTEST, rows)
-            kept = np.zeros(2 * keep, np.int64)
-            keep = min(keep, self._length)
-            kept[:keep] = self._rows[self._length - keep : self._length]
-            self._first += self._length - keep
-            self._rows, self._length = kept, keep
-        self._rows[self._length] = row
-        self._length += 1
+        self._rows.append(row)
+        self.version += 1
+        keep = max(SHORTEST, rows)
+        if len(self._rows) > 2 * keep:
+            del self._rows[:-keep]
+            self._first = self.version - keep
+
+    def recent(self, version: int) -> list[int] | None:
+        """The rows that changed after `version`, some perhaps twice; None: take all rows for changed."""
+        return self._rows[version - self._first :] if version >= self._first else None
 
     def since(self, version: int) -> NDArray[np.int64] | None:
-        """The rows that changed after `version`, some perhaps twice; None: take all rows for changed."""
-        if version < self._first:
+        """The same as an array, in which rows are told once if there are many."""
+        rows = self.recent(version)
+        if rows is None:
             return None
-        rows = self._rows[version - self._first : self._length]
-        return rows.copy() if len(rows) < WORTH_SORTING else np.unique(rows)
+        found = np.array(rows, np.int64)
+        return found if len(rows) < WORTH_SORTING else np.unique(found)

@@ -201,11 +201,10 @@ class PodClasses:
         found = self._classes.get(key)
         volatile = self.plugins.volatile_for(pod, self._table)
         if found is not None:
-            # Out while it is brought up to date: if a plugin fails, it is of no more use.
-            del self._classes[key]
-            if found.volatile == volatile and found.refresh():
-                self._classes[key] = found
+            if found.volatile == volatile and self._refreshed(key, found):
+                self._classes.move_to_end(key)
                 return found
+            del self._classes[key]
             _count(found, self._dropped)
         found = PodClass(pod, self.plugins, volatile, self._table)
         if found.rejected is None:
@@ -213,6 +212,14 @@ class PodClasses:
             self._classes[key] = found
             self._drop_old()
         return found
+
+    def _refreshed(self, key: bytes, found: PodClass) -> bool:
+        try:
+            return found.refresh()
+        except BaseException:
+            # Half up to date is of no more use.
+            del self._classes[key]
+            raise
 
     def _drop_old(self) -> None:
         room = self._most_bytes - sum(each.nbytes for each in self._classes.values())

@@ -41,18 +41,20 @@ class KeptColumn:
     def fresh(self) -> Ints:
         """The numbers, as the table is now."""
         table, values = self._table, self._values
-        version = table.changes.version
-        if version == self._version and len(values) == table.capacity:
+        changes = table.changes
+        version = changes.version
+        is_whole = len(values) == table.capacity
+        if version == self._version and is_whole:
             return values
-        rows = table.changes.since(self._version) if len(values) == table.capacity else None
+        rows = changes.recent(self._version) if is_whole else None
         if rows is None or 4 * len(rows) > len(values):
             values = self._values = self._many(table, np.arange(table.capacity))
         elif len(rows) <= FEW:
-            one = self._one
-            for row in rows.tolist():
-                values[row] = one(table, row)
+            for row in rows:
+                values[row] = self._one(table, row)
         else:
-            values[rows] = self._many(table, rows)
+            several = np.array(rows, np.int64)
+            values[several] = self._many(table, several)
         self._version = version
         return values
 

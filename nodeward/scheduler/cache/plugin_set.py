@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 _NOWHERE: Final[Mapping[str, frozenset[str]]] = {}
+_NOBODY: Final[frozenset[str]] = frozenset()
 
 
 class PluginFailed(NodewardError):
@@ -49,15 +50,16 @@ class Part:
     has_shared_state: bool
     weight: int = 0
     normalizes: bool = False
+    has_column_filter: bool = False
+    has_column_score: bool = False
 
     def shared_state(self, cycle: Cycle, table: NodeTable) -> object:
         return self.plugin.shared_state(cycle, table)
 
     def filter_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
         """Which rows the plugin rejects, and why."""
-        column = getattr(self.plugin, "filter_rows", None)
-        if column is not None:
-            answer: Rejected | None = column(cycle, table, rows)
+        if self.has_column_filter:
+            answer: Rejected | None = self.plugin.filter_rows(cycle, table, rows)
             return answer
         reasons: dict[Status, int] = {}
         which = np.full(len(rows), -1, np.int64)
@@ -69,9 +71,8 @@ class Part:
 
     def score_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
         """The plugin's raw scores."""
-        column = getattr(self.plugin, "score_rows", None)
-        if column is not None:
-            answer: Ints = column(cycle, table, rows)
+        if self.has_column_score:
+            answer: Ints = self.plugin.score_rows(cycle, table, rows)
             return answer
         score = self.plugin.score
         return np.array([score(cycle, cycle.pod, table.view(row)) for row in rows.tolist()], np.int64)
@@ -107,8 +108,10 @@ class PluginSet:
         self._extensions = tuple(part for part in self.pre_filters if hasattr(part.plugin, "add_pod"))
         #: set while calls are to be timed
         self.watch: Stopwatch | None = None
-        self._may_be_volatile: tuple[Any, ...] = tuple(
-            each for each in plugins if hasattr(each, "is_volatile")
+        asked: list[Any] = [each for each in plugins if hasattr(each, "is_volatile")]
+        self._may_be_volatile = tuple(asked)
+        self._volatile_without_volumes = tuple(
+            each for each in asked if not getattr(each, "is_about_volumes", False)
         )
 
     def filter_plain(self, cycle: Cycle, pod: PodView, view: NodeView) -> Status:
@@ -150,7 +153,9 @@ class PluginSet:
 
     def volatile_for(self, pod: PodView, table: NodeTable) -> frozenset[str]:
         """The plugins that must be asked for this very pod. That may change with what other pods there are."""
-        return frozenset([each.name for each in self._may_be_volatile if each.is_volatile(pod, table)])
+        asked = self._may_be_volatile if pod.pod.spec.volumes else self._volatile_without_volumes
+        names = [each.name for each in asked if each.is_volatile(pod, table)]
+        return frozenset(names) if names else _NOBODY
 
 
 def _part(rank: int, plugin: Plugin, weights: Mapping[str, int]) -> Part:
@@ -162,4 +167,6 @@ def _part(rank: int, plugin: Plugin, weights: Mapping[str, int]) -> Part:
         hasattr(plugin, "shared_state"),
         weights.get(plugin.name, 0),
         hasattr(plugin, "normalize"),
+        hasattr(plugin, "filter_rows"),
+        hasattr(plugin, "score_rows"),
     )

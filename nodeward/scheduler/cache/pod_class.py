@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nodeward.scheduler.cache.table import NodeTable
 
 FITS: Final = -1
+_NO_ROWS: Final[Ints] = np.zeros(0, np.int64)
 #: The rank of what a pre-filter ruled out before any filter was asked.
 BEFORE_ALL: Final = -1
 
@@ -57,6 +58,7 @@ class PodClass:
         self._static_scores: Final = [each for each in scores if each.is_static and not each.normalizes]
         self._moving_scores: Final = [each for each in scores if not each.is_static and not each.normalizes]
         self.normalized_scores: Final = [each for each in scores if each.normalizes]
+        self._has_moving_raw = any(not each.is_static for each in self.normalized_scores)
         self._sharing: Final = [
             each
             for each in (*filters, *(part for part in scores if part not in filters))
@@ -113,12 +115,14 @@ class PodClass:
             if self._capacity and shared != self._shared:
                 # What pre-filters found may be old, too.
                 return False
-        version = table.changes.version
+        version, nodes_version = table.changes.version, table.node_changes.version
         if self._version == version and self._capacity:
             return True
         self.diagnosis = None
         rows = table.changes.since(self._version)
-        nodes = table.node_changes.since(self._node_version)
+        nodes: Ints | None = _NO_ROWS
+        if nodes_version != self._node_version:
+            nodes = table.node_changes.since(self._node_version)
         if (
             self._capacity != table.capacity
             or rows is None
@@ -129,7 +133,7 @@ class PodClass:
         elif len(rows):
             self._update(rows, nodes)
         self._shared = shared
-        self._version, self._node_version = version, table.node_changes.version
+        self._version, self._node_version = version, nodes_version
         return True
 
     def _rebuild(self) -> None:
@@ -155,8 +159,9 @@ class PodClass:
             # Pods may come and go on nodes that are gone.
             rows = rows[alive[rows]]
         # What is normalised depends on every node that fits, also on one that is gone.
-        is_stale = bool(len(nodes)) and bool(self.normalized_scores)
+        is_stale = False
         if len(nodes):
+            is_stale = bool(self.normalized_scores)
             gone = nodes[~alive[nodes]]
             self.fits[gone] = False
             self.total[gone] = -1
@@ -167,24 +172,24 @@ class PodClass:
                 self._fixed[nodes] = self._sum(self._static_scores, nodes)
                 self._has_fixed = bool(self._fixed.any())
             self._static_fits[nodes] = self.static_why[nodes] < 0
-        fits = self._static_fits[rows]
+        fits = self._static_fits.take(rows)
         if self._judge(self._moving_filters, self.moving_why, rows):
-            fits &= self.moving_why[rows] < 0
+            fits &= self.moving_why.take(rows) < 0
         moving = self._moving[rows] = self._sum(self._moving_scores, rows)
         if not self._is_flat and not is_stale:
-            is_stale = bool((self.fits[rows] != fits).any())
+            is_stale = bool(np.count_nonzero(self.fits.take(rows) != fits))
         self.fits[rows] = fits
-        if self._raw and self._score_raw(rows, nodes):
+        if self._raw and (len(nodes) or self._has_moving_raw) and self._score_raw(rows, nodes):
             is_stale = True
         if is_stale:
             self._normalize()
         else:
-            totals = moving + self._fixed[rows] if self._has_fixed else moving
+            totals = moving + self._fixed.take(rows) if self._has_fixed else moving
             if not self._is_flat:
-                totals = totals + self._liked[rows]
-            self.total[rows] = totals
+                totals = totals + self._liked.take(rows)
             if np.count_nonzero(fits) != len(fits):
-                self.total[rows[~fits]] = -1
+                totals = np.where(fits, totals, -1)
+            self.total[rows] = totals
 
     def _score_raw(self, rows: Ints, nodes: Ints) -> bool:
         """Raw scores of the normalising plugins; whether one changed that is asked for every change."""

@@ -9,7 +9,8 @@ A plugin's answers for pods of equal `signature` are shared, and recomputed only
 
 * `is_static = True`: its answers depend on the node's object alone, so that a placement does not make it answer again;
 * `shared_state(cycle, table)`: a value its answers for all rows depend on; when that changes, all are asked anew;
-* `is_volatile(pod, table)`: its answers depend on where other pods are, and are worked out for every pod anew.
+* `is_volatile(pod, table)`: its answers depend on where other pods are, and are worked out for every pod anew;
+* `is_about_volumes = True`: pods without volumes are none of its business, be it here or once they have a node.
 
 Preemption asks what would be if pods were not there, or were: a plugin whose `pre_filter` looked at other pods has
 `add_pod` and `remove_pod`, which bring what it keeps in the cycle up to date; its values there have a `copy()`.

@@ -38,6 +38,7 @@ Handles = Mapping[tuple[str, str], None]
 
 class NodeVolumeLimits:
     name: ClassVar[str] = "NodeVolumeLimits"
+    is_about_volumes: ClassVar[bool] = True
 
     def __init__(self, setting: Setting) -> None:
         self._listers = setting.listers

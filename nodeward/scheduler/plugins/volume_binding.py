@@ -41,6 +41,7 @@ _RESERVATION: Final = "VolumeBinding/reservation"
 
 class VolumeBinding:
     name: ClassVar[str] = "VolumeBinding"
+    is_about_volumes: ClassVar[bool] = True
 
     def __init__(self, setting: Setting) -> None:
         self._assumed = AssumedVolumes(setting.listers)

@@ -53,6 +53,7 @@ class _Exclusive:
 
 class VolumeRestrictions:
     name: ClassVar[str] = "VolumeRestrictions"
+    is_about_volumes: ClassVar[bool] = True
 
     def __init__(self, setting: Setting) -> None:
         self._listers = setting.listers

@@ -47,6 +47,7 @@ Places = tuple[tuple[str, frozenset[str]], ...]
 
 class VolumeZone:
     name: ClassVar[str] = "VolumeZone"
+    is_about_volumes: ClassVar[bool] = True
 
     def __init__(self, setting: Setting) -> None:
         self._listers = setting.listers
