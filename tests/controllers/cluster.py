@@ -77,9 +77,15 @@ async def cluster(
     controllers: Sequence[Entry] = CONTROLLERS,
     root_ca: str | None = ROOT_CA,
     admits_accountless_pods: bool = True,
+    gates: str = "",
+    controller_gates: str | None = None,
 ) -> AsyncIterator[Cluster]:
-    """A cluster whose controllers have settled, each with its own rights as in production."""
-    chosen = settings(disable_admission=("ServiceAccount",) if admits_accountless_pods else ())
+    """A cluster whose controllers have settled, each with its own rights as in production.
+
+    `gates` are everybody's, `controller_gates` those of the controllers if they differ.
+    """
+    chosen = settings(gates=gates, disable_admission=("ServiceAccount",) if admits_accountless_pods else ())
+    theirs = chosen.gates if controller_gates is None else settings(gates=controller_gates).gates
     async with running(chosen, clock=clock) as server:
         transports: dict[str, Altered] = {}
 
@@ -88,7 +94,7 @@ async def cluster(
             return Client(transports[name], clock=clock, component=name, retry=None)
 
         runner = Runner(
-            client_for, clock, SeededChance(3), gates=chosen.gates, root_ca=root_ca, controllers=controllers
+            client_for, clock, SeededChance(3), gates=theirs, root_ca=root_ca, controllers=controllers
         )
         await runner.start()
         await runner.settled()

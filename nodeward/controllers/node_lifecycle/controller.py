@@ -35,6 +35,10 @@ WORKERS: Final = 32
 #: Somebody else wrote the node: their version arrives soon.
 CONFLICT_SECONDS: Final = 0.05
 LEASES: Final = "kube-node-lease"
+#: So long a node that looks silent is in doubt: until its Lease was read and Unknown written, no zone is judged.
+DOUBT_SECONDS: Final = 15.0
+DOUBT_ROUND_SECONDS: Final = 0.5
+_NS: Final = 10**9
 
 
 class NodeLifecycleController:
@@ -82,8 +86,16 @@ class NodeLifecycleController:
             if lease is not None:
                 self._renewed(lease)
             self._tell(node, "RegisteredNode", f"Node {name} event: Registered Node {name} in Controller")
+            before = ""
         else:
+            before = health.status
             health.see(node, now_ns)
+        if health.status == "Unknown" and before != "Unknown":
+            # Once it is written, not by who writes it: nobody may remember to do it later.
+            if before == "True":
+                self._tell(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+            # Unlike upstream: also if the kubelet had said not ready itself before it fell silent.
+            self._pods.mark_all(name)
         if self._plan(node, health) is not None:
             self._queue.add(name)
 
@@ -120,24 +132,27 @@ class NodeLifecycleController:
     async def _monitor(self, _: str) -> float:
         now_ns = self._clock.monotonic_ns()
         census: dict[str, Census] = {}
+        is_all_known = True
         for name, health in self._healths.items():
             count = census.get(health.zone)
             if count is None:
                 count = census[health.zone] = Census()
             status = health.status
-            if health.is_silent(now_ns, self._periods):
-                if status != "Unknown":
-                    self._queue.add(name)
+            silence = health.silence(now_ns, self._periods)
+            if silence > 0 and status != "Unknown":
+                self._queue.add(name)
                 status = "Unknown"
+                is_all_known = is_all_known and silence > DOUBT_SECONDS
             if status == "True":
                 count.ready += health.is_counted
                 continue
             count.not_ready += health.is_counted
             if status and not health.execute_key and not health.may_taint:
                 self._zones.zone(health.zone, now_ns).waiting[name] = None
-        self._settle(census, now_ns)
-        self._measures.observe_round(census, (self._clock.monotonic_ns() - now_ns) / 1e9)
-        return self._periods.monitor_seconds
+        if is_all_known:
+            self._settle(census, now_ns)
+        self._measures.observe_round(census, (self._clock.monotonic_ns() - now_ns) / _NS)
+        return self._periods.monitor_seconds if is_all_known else DOUBT_ROUND_SECONDS
 
     def _settle(self, census: dict[str, Census], now_ns: int) -> None:
         """States of zones, and what follows for nodes."""
@@ -202,7 +217,7 @@ class NodeLifecycleController:
                 conditions = unknown_conditions(node, rfc3339(self._clock.now_ns()))
                 if conditions:
                     if not await self._is_alive(name, health):
-                        await self._write_unknown(node, health, conditions)
+                        await self._write_unknown(node, conditions)
                     return None
             wanted = self._plan(node, health)
             if wanted is not None:
@@ -228,24 +243,14 @@ class NodeLifecycleController:
         health.see_lease(lease.spec.renew_time or "", self._clock.monotonic_ns())
         return health.heard_ns != before
 
-    async def _write_unknown(self, node: Node, health: Health, conditions: list[dict[str, Any]]) -> None:
-        """The node fell silent. Its taints follow when this arrives as news."""
-        name, was_ready = node.metadata.name, health.status == "True"
+    async def _write_unknown(self, node: Node, conditions: list[dict[str, Any]]) -> None:
+        """The node fell silent. What follows from it follows when this arrives as news."""
         began_ns = self._clock.monotonic_ns()
-        health.expect(node)
-        body = {"metadata": _only_this(node), "status": {"conditions": conditions}}
-        is_written = False
-        try:
-            await self._client.patch(bytes, name, body, kind=self._nodes.kind, subresource="status")
-            is_written = True
-        finally:
-            if not is_written:
-                health.copy(node)
-        self._measures.node_round.observe((self._clock.monotonic_ns() - began_ns) / 1e9)
-        if was_ready:
-            self._tell(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
-        # Unlike upstream: also if the kubelet had said not ready itself before it fell silent.
-        self._pods.mark_all(name)
+        meta = node.metadata
+        only_this = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+        body = {"metadata": only_this, "status": {"conditions": conditions}}
+        await self._client.patch(bytes, meta.name, body, kind=self._nodes.kind, subresource="status")
+        self._measures.node_round.observe((self._clock.monotonic_ns() - began_ns) / _NS)
 
     async def _write(self, node: Node, health: Health, wanted: Plan) -> None:
         kind = self._nodes.kind
@@ -259,7 +264,3 @@ class NodeLifecycleController:
             for failure in wanted.gates.failures:
                 self._measures.gate_failures.inc(failure.condition_type, failure.action)
             tell_gates(self._recorder, node, wanted.gates)
-
-
-def _only_this(node: Node) -> dict[str, str]:
-    return {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}

@@ -58,7 +58,7 @@ class Health:
         self.heard_ns = now_ns
         self.heartbeat: str | None = None
         self.status = ""
-        self.copy(node)
+        self._copy(node)
         if not self.status and node.metadata.creation_timestamp:
             # It never reported: its time runs from its creation, also if this controller came later.
             self.heard_ns = now_ns - max(0, wall_ns - parse_rfc3339(node.metadata.creation_timestamp))
@@ -66,8 +66,9 @@ class Health:
     def see(self, node: Node, now_ns: int) -> None:
         """The node has changed."""
         before = self.heartbeat, bool(self.status)
-        self.copy(node)
-        if (self.heartbeat, bool(self.status)) != before:
+        self._copy(node)
+        # Unknown is what this controller writes itself: no sign of life.
+        if self.status != "Unknown" and (self.heartbeat, bool(self.status)) != before:
             self._hear(now_ns)
 
     def see_lease(self, renewed: str, now_ns: int) -> None:
@@ -81,18 +82,15 @@ class Health:
         if self.status == "True":
             self.may_taint = False
 
-    def is_silent(self, now_ns: int, periods: Periods) -> bool:
+    def silence(self, now_ns: int, periods: Periods) -> float:
+        """For how many seconds it has been silent beyond what is allowed; not more than none if it is not."""
         grace = periods.grace_seconds if self.status else periods.startup_seconds
-        return now_ns - self.heard_ns > grace * _NS
+        return (now_ns - self.heard_ns) / _NS - grace
 
-    def expect(self, node: Node) -> None:
-        """This controller is about to write Unknown: that will be no sign of life."""
-        if not self.status:
-            self.heartbeat = node.metadata.creation_timestamp
-        self.status = "Unknown"
+    def is_silent(self, now_ns: int, periods: Periods) -> bool:
+        return self.silence(now_ns, periods) > 0
 
-    def copy(self, node: Node) -> None:
-        """The node is so, whoever made it so."""
+    def _copy(self, node: Node) -> None:
         self.status = ready_status(node)
         self.heartbeat = next(
             (each.last_heartbeat_time for each in node.status.conditions if each.type == "Ready"), None

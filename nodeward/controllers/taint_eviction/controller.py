@@ -69,7 +69,7 @@ class TaintEvictionController:
         ).of()
         self._pods = PodsByNode(tools.informers)
         nodes = tools.informers.informer(Node)
-        nodes.add_handler(self._node_seen, lambda _, new: self._node_seen(new), self._node_gone)
+        nodes.add_handler(self._node_seen, self._node_changed, self._node_gone)
         self._pods.informer.add_handler(self._pod_seen, self._pod_changed, self._pod_gone)
 
     def work(self) -> Sequence[Work[Any]]:
@@ -80,15 +80,16 @@ class TaintEvictionController:
     def _node_seen(self, node: Node) -> None:
         name = node.metadata.name
         taints = with_effect(node.spec.taints, NO_EXECUTE)
-        before = self._tainted.get(name)
-        if taints == (before or []):
-            return
         if taints:
             self._tainted[name] = taints
         else:
-            del self._tainted[name]
+            self._tainted.pop(name, None)
         for pod in self._pods.on(name):
             self._consider(pod, taints)
+
+    def _node_changed(self, old: Node, new: Node) -> None:
+        if with_effect(old.spec.taints, NO_EXECUTE) != with_effect(new.spec.taints, NO_EXECUTE):
+            self._node_seen(new)
 
     def _node_gone(self, node: Node) -> None:
         """Timers go on: if the node does not come back without its taints, its pods have to go all the more."""
