@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from nodeward.cli.server_flags import Wanted
-from nodeward.cluster.description import ClusterDescription, Pool
-from nodeward.cluster.fleet_file import load_fleet_file
+from nodeward.cluster.description import ClusterDescription, FleetPlan, Pool
+from nodeward.cluster.fleet_control import MAP_NAME
+from nodeward.cluster.fleet_file import fleet_text, load_fleet, load_fleet_file
 from nodeward.features import Gates
+from nodeward.features.gates import parse
 
 #: How a node says what runs its containers.
 RUNTIME_LABEL: Final = "nodeward.dev/runtime"
@@ -25,26 +27,38 @@ def describe(args: argparse.Namespace, wanted: Wanted) -> ClusterDescription:
     return ClusterDescription(
         version=version,
         gates=wanted.gates,
-        pools=_pools(args, version, wanted.gates),
+        pools=_real_pools(args, version, wanted.gates),
+        fleet=_fleet(args, version, wanted.gates),
+        fleet_map=MAP_NAME,
         has_scheduler=not args.no_scheduler,
         has_controllers=not args.no_controllers,
     )
 
 
-def _pools(args: argparse.Namespace, version: str, gates: Gates) -> tuple[Pool, ...]:
+def _real_pools(args: argparse.Namespace, version: str, gates: Gates) -> tuple[Pool, ...]:
+    """The first node runs real processes, if that was asked for."""
+    if args.runtime != "process" or not args.nodes or args.fleet_config:
+        return ()
+    labels = {RUNTIME_LABEL: "process"}
+    return (
+        Pool(
+            name="process", version=version, feature_gates=gates.as_flag(), runtime="process", labels=labels
+        ),
+    )
+
+
+def _fleet(args: argparse.Namespace, version: str, gates: Gates) -> FleetPlan | None:
     if args.fleet_config:
         return load_fleet_file(Path(args.fleet_config), version)
     # Kubelets know the gates of the control plane unless a file says otherwise.
-    flag = gates.as_flag()
-    pools = []
-    simulated = args.nodes
-    if args.runtime == "process" and args.nodes:
-        simulated -= 1
-        labels = {RUNTIME_LABEL: "process"}
-        pools.append(
-            Pool(name="process", version=version, feature_gates=flag, runtime="process", labels=labels)
-        )
-    if simulated:
-        labels = {RUNTIME_LABEL: "sim"}
-        pools.append(Pool(name="sim", nodes=simulated, version=version, feature_gates=flag, labels=labels))
-    return tuple(pools)
+    simulated = args.nodes - len(_real_pools(args, version, gates))
+    return simulated_fleet("sim", simulated, version, gates) if simulated > 0 else None
+
+
+def simulated_fleet(name: str, nodes: int, version: str, gates: Gates) -> FleetPlan:
+    """One pool of nodes that are alike."""
+    pool: dict[str, Any] = {"name": name, "nodes": nodes, "version": version}
+    if text := gates.as_flag():
+        pool["featureGates"] = parse(text)
+    pool["labels"] = {RUNTIME_LABEL: "sim"}
+    return load_fleet(fleet_text([pool]).encode(), "--nodes", version)

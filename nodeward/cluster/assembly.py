@@ -10,7 +10,7 @@ other; whatever fails in between, what was started is stopped.
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from nodeward.apiserver.auth.user import User
@@ -18,26 +18,15 @@ from nodeward.apiserver.loopback import LOOPBACK_USER
 from nodeward.apiserver.server import ApiServer, Settings
 from nodeward.base.errors import ConfigError
 from nodeward.cluster.description import ClusterDescription, Pool
+from nodeward.cluster.fleet import Fleet
+from nodeward.cluster.fleet_control import COMPONENT, FleetControl
 from nodeward.cluster.identities import FLEET, SCHEDULER, controller_client
-from nodeward.cluster.pools import models, node_name, specifications
 from nodeward.controllers.runner import Runner
 from nodeward.features.declared import Version
-from nodeward.kubelet.host import Host
-from nodeward.kubelet.node.specification import NodeSpecification
-from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.scheduler.scheduler import Scheduler
 from nodeward.store.interface import Store
-
-
-@dataclass(slots=True)
-class RunningPool:
-    """A pool and its nodes as they are now."""
-
-    pool: Pool
-    place: int
-    nodes: tuple[NodeSpecification, ...]
 
 
 class Cluster:
@@ -67,8 +56,8 @@ class Cluster:
         self.scheduler: Scheduler | None = None
         self.controllers: Runner | None = None
         #: the simulated nodes; None while there are none
-        self.fleet: Host | None = None
-        self.pools: Final[dict[str, RunningPool]] = {}
+        self.fleet: Fleet | None = None
+        self.fleet_control: FleetControl | None = None
         self._running = AsyncExitStack()
 
     # -- life
@@ -95,6 +84,8 @@ class Cluster:
             await self._start_scheduler()
         for pool in wanted.pools:
             await self.add_pool(pool)
+        if wanted.fleet_map:
+            await self._follow_fleet(wanted.fleet_map)
 
     async def stop(self) -> None:
         """Take everything down; nothing acknowledged is lost."""
@@ -135,51 +126,46 @@ class Cluster:
 
     async def add_pool(self, pool: Pool) -> None:
         """Start the kubelets of a pool."""
-        if pool.name in self.pools:
+        fleet = await self._started_fleet()
+        if pool.name in fleet.pools:
             raise ConfigError(f"there is a pool {pool.name!r} already")
-        if pool.runtime != "sim":
-            raise ConfigError(f"pool {pool.name!r}: runtime {pool.runtime!r} is not built in here")
-        fleet = await self._fleet(pool)
-        running = RunningPool(pool, len(self.pools), ())
-        self.pools[pool.name] = running
-        running.nodes = self._nodes(running)
-        fleet.add_nodes(running.nodes)
+        await fleet.set_pool(pool)
 
     async def change_pool(self, pool: Pool) -> None:
-        """Make a pool what it is now: an upgrade restarts its kubelets one after the other; more or fewer nodes
-        start or stop kubelets (the objects of nodes that are gone stay until somebody deletes them)."""
-        running = self.pools.get(pool.name)
-        if running is None:
-            raise ConfigError(f"there is no pool {pool.name!r}; there are {', '.join(self.pools) or 'none'}")
-        fleet = await self._fleet(pool)
-        before, running.pool = running.pool, pool
-        running.nodes = self._nodes(running)
-        for number in range(pool.nodes, before.nodes):
-            fleet.stop_node(node_name(pool, number))
-        is_same = replace(pool, nodes=0) == replace(before, nodes=0)
-        for number, node in enumerate(running.nodes):
-            if number >= before.nodes:
-                fleet.add_node(node)
-            elif not is_same:
-                await fleet.restart_node(node)
+        """Make a pool what it is now: an upgrade restarts its kubelets some at a time; more or fewer nodes come or go.
 
-    def _nodes(self, running: RunningPool) -> tuple[NodeSpecification, ...]:
-        fleet = self.fleet
-        version = fleet.runtime.version if fleet is not None else ""
-        shared = models(running.pool, runtime_version=version)
-        return tuple(specifications(running.pool, shared, running.place))
+        Returns when all is done.
+        """
+        fleet = await self._started_fleet()
+        if pool.name not in fleet.pools:
+            raise ConfigError(f"there is no pool {pool.name!r}; there are {', '.join(fleet.pools) or 'none'}")
+        await fleet.set_pool(pool)
 
-    async def _fleet(self, pool: Pool) -> Host:
-        """The host of the simulated nodes; started with the first pool."""
+    async def _follow_fleet(self, name: str) -> None:
+        fleet = await self._started_fleet()
+        control = FleetControl(
+            self.client(COMPONENT, FLEET),
+            fleet,
+            self._chance.child("fleet control"),
+            version=self.description.version,
+            name=name,
+        )
+        self._running.push_async_callback(control.stop)
+        await control.start(self.description.fleet)
+        self.fleet_control = control
+
+    async def _started_fleet(self) -> Fleet:
+        """The simulated nodes; started with the first pool."""
         if self.fleet is None:
-            runtime = SimRuntime(self.clock, pool.behaviour)
-            self.fleet = Host(
+            wanted = self.description
+            asked = wanted.fleet.pools if wanted.fleet is not None else ()
+            fleet = Fleet(
                 self.client("kubelet", FLEET),
                 self.clock,
                 self._chance.child("fleet"),
-                runtime,
-                expected_nodes=sum(each.nodes for each in self.description.pools),
+                expected_nodes=sum(each.nodes for each in (*wanted.pools, *asked)),
             )
-            self._running.push_async_callback(self.fleet.stop)
-            await self.fleet.start()
+            self._running.push_async_callback(fleet.stop)
+            await fleet.start()
+            self.fleet = fleet
         return self.fleet

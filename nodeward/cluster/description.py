@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from nodeward.api.core_v1.references import Taint
+from nodeward.base.duration import SECOND
 from nodeward.base.errors import ConfigError
 from nodeward.base.quantity import Quantity
 from nodeward.features import Gates
@@ -48,6 +49,9 @@ class Pool:
     kubelet: Mapping[str, Any] = field(default_factory=dict)
     #: how simulated containers behave unless their pod says otherwise
     behaviour: Behaviour = USUAL
+    #: how many kubelets an upgrade restarts at a time (0: a tenth of them), and the pause before the next ones
+    at_once: int = 0
+    pause_ns: int = SECOND
 
     def gates(self) -> Gates:
         """Of its kubelets."""
@@ -68,6 +72,30 @@ class Pool:
         kept = self.feature_gates if feature_gates is None else feature_gates
         return replace(self, version=version or self.version, feature_gates=kept)
 
+    def has_same_kubelets(self, other: Pool) -> bool:
+        """Whether a kubelet of this pool could belong to the other: number, behaviour and pace are not its own."""
+        alike = replace(other, nodes=self.nodes, behaviour=self.behaviour, at_once=0, pause_ns=0)
+        return replace(self, at_once=0, pause_ns=0) == alike
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """What is the matter with one node of a pool."""
+
+    #: its network is gone
+    is_cut_off: bool = False
+    #: how often it was rebooted
+    boots: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPlan:
+    """What a fleet's file says, and the file itself."""
+
+    text: str
+    pools: tuple[Pool, ...]
+    nodes: Mapping[str, NodeState] = field(default_factory=dict)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDescription:
@@ -77,6 +105,10 @@ class ClusterDescription:
     version: str = "1.37"
     gates: Gates = field(default_factory=lambda: Gates.of("1.37"))
     pools: tuple[Pool, ...] = ()
+    #: nodes that can be changed through the API while the cluster runs; besides `pools`, which cannot
+    fleet: FleetPlan | None = None
+    #: the ConfigMap in kube-system that says which nodes there are; empty: nobody asks
+    fleet_map: str = ""
     has_scheduler: bool = True
     scheduler: SchedulerSettings | None = None
     #: the scheduler's and the controllers' own gates; None: as the API server's

@@ -14,6 +14,12 @@ pools:
   capacity: {cpu: 16, memory: 64Gi, pods: 110}
   kubelet: {nodeLeaseDurationSeconds: 40}     # fields of a KubeletConfiguration
   behaviour: start-delay=1s                   # of simulated containers
+  rollout: {atOnce: 10, pause: 5s}            # how an upgrade goes: so many kubelets, a pause, the next ones
+nodes:                                        # those with which something is the matter
+- name: blue-3
+  cutOff: true                                # no network
+- name: blue-7
+  boots: 1                                    # rebooted so often: another number is another reboot
 ```
 
 All that is wrong is told at once, each with file, line and field; nothing is started from a file with a mistake.
@@ -21,16 +27,19 @@ All that is wrong is told at once, each with file, line and field; nothing is st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from nodeward.api.core_v1.references import Taint
+from nodeward.base.duration import SECOND
 from nodeward.base.errors import ConfigError
 from nodeward.base.problems import Problems
 from nodeward.base.quantity import Quantity
 from nodeward.base.yaml_text import Document, documents
-from nodeward.cluster.description import RUNTIMES, Pool
+from nodeward.cluster.description import RUNTIMES, FleetPlan, NodeState, Pool
 from nodeward.features import Gates
 from nodeward.kubelet.config.loading import load_tree
 from nodeward.kubelet.config.reading import cleaned
@@ -55,13 +64,17 @@ _POOL: Final = Part(
         "capacity": MapOf(Plain.QUANTITY),
         "kubelet": CONFIGURATION,
         "behaviour": Plain.TEXT,
+        "rollout": Part({"atOnce": Plain.INT32, "pause": Plain.SPAN}),
     }
 )
-_FLEET: Final = Part({"apiVersion": Plain.TEXT, "kind": Plain.TEXT, "pools": ListOf(_POOL)})
+_NODE: Final = Part({"name": Plain.TEXT, "cutOff": Plain.TRUTH, "boots": Plain.INT32})
+_FLEET: Final = Part(
+    {"apiVersion": Plain.TEXT, "kind": Plain.TEXT, "pools": ListOf(_POOL), "nodes": ListOf(_NODE)}
+)
 
 
-def load_fleet_file(path: Path, version: str) -> tuple[Pool, ...]:
-    """The pools in a file; `version` is that of nodes which do not say theirs."""
+def load_fleet_file(path: Path, version: str) -> FleetPlan:
+    """The fleet in a file; `version` is that of nodes which do not say theirs."""
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -69,7 +82,17 @@ def load_fleet_file(path: Path, version: str) -> tuple[Pool, ...]:
     return load_fleet(text, str(path), version)
 
 
-def load_fleet(text: bytes, shown: str, version: str) -> tuple[Pool, ...]:
+def fleet_text(pools: Sequence[Mapping[str, Any]]) -> str:
+    """A file with these pools, as trees."""
+    return dump({"apiVersion": API_VERSION, "kind": KIND, "pools": [dict(pool) for pool in pools]})
+
+
+def dump(tree: Mapping[str, Any]) -> str:
+    """A tree as people write it."""
+    return str(yaml.safe_dump(dict(tree), sort_keys=False, default_flow_style=False, allow_unicode=True))
+
+
+def load_fleet(text: bytes, shown: str, version: str) -> FleetPlan:
     """The same from bytes."""
     found = list(documents(text, shown))
     if len(found) != 1 or not isinstance(found[0].tree, dict):
@@ -90,8 +113,32 @@ def load_fleet(text: bytes, shown: str, version: str) -> tuple[Pool, ...]:
     for number, name in enumerate(names):
         if name in names[:number]:
             problems.wrong(f"pools[{number}].name", name, "another pool has this name")
+    nodes = _nodes(tree.get("nodes", ()), pools, problems)
     problems.settle()
-    return tuple(pools)
+    return FleetPlan(text.decode(), tuple(pools), nodes)
+
+
+def _nodes(
+    trees: Sequence[Mapping[str, Any]], pools: Sequence[Pool], problems: Problems
+) -> dict[str, NodeState]:
+    sizes = {pool.name: pool.nodes for pool in pools}
+    found: dict[str, NodeState] = {}
+    for place, tree in enumerate(trees):
+        at, name = f"nodes[{place}]", tree.get("name", "")
+        pool, _, number = name.rpartition("-")
+        if pool not in sizes:
+            problems.wrong(f"{at}.name", name, f"no pool has this node; there are {', '.join(sizes)}")
+        elif not number.isdecimal() or str(int(number)) != number or int(number) >= sizes[pool]:
+            problems.wrong(
+                f"{at}.name", name, f"pool {pool!r} has the nodes {pool}-0 to {pool}-{sizes[pool] - 1}"
+            )
+        if name in found:
+            problems.wrong(f"{at}.name", name, "said already; say all of a node in one place")
+        boots = tree.get("boots", 0)
+        if boots < 0:
+            problems.wrong(f"{at}.boots", boots, "want 0 or more")
+        found[name] = NodeState(tree.get("cutOff", False), boots)
+    return found
 
 
 def _pool(tree: Mapping[str, Any], document: Document, at: str, version: str, problems: Problems) -> Pool:
@@ -117,6 +164,12 @@ def _pool(tree: Mapping[str, Any], document: Document, at: str, version: str, pr
         behaviour = parse(tree.get("behaviour", ""))
     except ValueError as error:
         problems.say(f"{at}.behaviour", str(error))
+    rollout = tree.get("rollout", {})
+    at_once, pause_ns = rollout.get("atOnce", 0), rollout.get("pause", SECOND)
+    if at_once < 0:
+        problems.wrong(f"{at}.rollout.atOnce", at_once, "want a number of nodes, or 0 for a tenth of them")
+    if pause_ns < 0:
+        problems.say(f"{at}.rollout.pause", "want no time less than 0s")
     kubelet = tree.get("kubelet", {})
     try:
         load_tree(kubelet, f"{document.shown}: {at}.kubelet", chosen, gates)
@@ -137,4 +190,6 @@ def _pool(tree: Mapping[str, Any], document: Document, at: str, version: str, pr
         capacity={key: Quantity.from_json(value) for key, value in tree.get("capacity", {}).items()},
         kubelet=kubelet,
         behaviour=behaviour,
+        at_once=at_once,
+        pause_ns=pause_ns,
     )

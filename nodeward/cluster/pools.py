@@ -7,7 +7,7 @@ description gives the same nodes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -51,19 +51,21 @@ def models(pool: Pool, *, runtime_version: str, endpoint_port: int = 0) -> tuple
     )
 
 
-def specifications(pool: Pool, shared: tuple[NodeModel, ...], place: int) -> Iterator[NodeSpecification]:
-    """The nodes of a pool; `place` is its number among the pools, and part of the addresses."""
-    for number in range(pool.nodes):
-        name = node_name(pool, number)
-        ids = hashlib.sha256(name.encode()).hexdigest()
-        yield NodeSpecification(
-            name,
-            shared[number % len(shared)],
-            addresses=(f"10.{128 + place % 64}.{number >> 8 & 255}.{number & 255}",),
-            machine_id=ids[:32],
-            system_uuid=_uuid(ids[:32]),
-            boot_id=_uuid(ids[32:]),
-        )
+def specification(
+    pool: Pool, shared: tuple[NodeModel, ...], place: int, number: int, boots: int = 0
+) -> NodeSpecification:
+    """One node of a pool; `place` is the pool's number among the pools, and part of the addresses."""
+    name = node_name(pool, number)
+    ids = hashlib.sha256(name.encode()).hexdigest()
+    boot = hashlib.sha256(f"{name}/{boots}".encode()).hexdigest() if boots else ids[32:]
+    return NodeSpecification(
+        name,
+        shared[number % len(shared)],
+        addresses=(f"10.{128 + place % 64}.{number >> 8 & 255}.{number & 255}",),
+        machine_id=ids[:32],
+        system_uuid=_uuid(ids[:32]),
+        boot_id=_uuid(boot),
+    )
 
 
 def node_name(pool: Pool, number: int) -> str:
