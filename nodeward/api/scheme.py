@@ -45,6 +45,8 @@ class Subresource:
     group: str = ""
     version: str = ""
     kind: str = ""
+    #: its answer is no object but a stream of bytes
+    is_stream: bool = False
 
 
 STATUS = Subresource("status", _CHANGE)
@@ -117,10 +119,15 @@ _REVIEW: dict[str, Any] = {"verbs": ("create",)}
 _WITH_STATUS: dict[str, Any] = {"subresources": (STATUS,)}
 _WORKLOAD: dict[str, Any] = {"subresources": (SCALE, STATUS), "categories": "all"}
 
+_CONNECT = ("create", "get")
 _POD_SUBRESOURCES = (
+    Subresource("attach", _CONNECT, kind="PodAttachOptions", is_stream=True),
     Subresource("binding", ("create",), pod.Binding, kind="Binding"),
     Subresource("ephemeralcontainers", _CHANGE),
     Subresource("eviction", ("create",), policy.Eviction, "policy", "v1", "Eviction"),
+    Subresource("exec", _CONNECT, kind="PodExecOptions", is_stream=True),
+    Subresource("log", ("get",), is_stream=True),
+    Subresource("portforward", _CONNECT, kind="PodPortForwardOptions", is_stream=True),
     Subresource("resize", _CHANGE),
     STATUS,
 )

@@ -9,6 +9,7 @@ from nodeward.apiserver.admission.chain import Chain
 from nodeward.apiserver.auth.token_request import TokenIssuer
 from nodeward.apiserver.auth.user import Attributes
 from nodeward.apiserver.environment import Environment
+from nodeward.apiserver.kubelet_access import KubeletAccess
 from nodeward.apiserver.ownership import Ownership
 from nodeward.apiserver.resources import make_strategy
 from nodeward.apiserver.resources.selectable import Selecting
@@ -23,9 +24,12 @@ class Api:
         """`require` raises 403 unless the user may."""
         self.env = env
         self.chain = chain
+        self.require = require
         self.ownership = Ownership(env)
         #: who makes service-account tokens, if anybody does
         self.issuer: TokenIssuer | None = None
+        #: the way to kubelets
+        self.kubelets = KubeletAccess()
         self.writer = Writer(env, chain, self.ownership, require)
         stored = [kind for kind in env.scheme.kinds if kind.is_stored]
         self._strategies: Mapping[Kind, Strategy] = {kind: make_strategy(kind) for kind in stored}

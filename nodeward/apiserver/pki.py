@@ -31,6 +31,7 @@ from nodeward.apiserver.certificates import (
     new_key,
     sign,
 )
+from nodeward.apiserver.kubelet_access import KUBELET_CLIENT
 from nodeward.base.errors import ConfigError, WorldError
 
 if TYPE_CHECKING:
@@ -96,6 +97,14 @@ class Pki:
     def admin(self) -> KeyPair:
         """The administrator's client certificate."""
         return self._kept("admin", Wanted(*ADMIN))
+
+    def kubelet_serving(self, names: Sequence[str]) -> KeyPair:
+        """What kubelets that listen under these names show to the API server."""
+        return self._kept("kubelet", Wanted("system:nodes", ("system:nodes",), tuple(dict.fromkeys(names))))
+
+    def kubelet_client(self) -> KeyPair:
+        """What the API server shows to kubelets."""
+        return self._kept("apiserver-kubelet-client", Wanted(KUBELET_CLIENT))
 
     def client(self, file_name: str, common_name: str, organisations: Sequence[str] = ()) -> KeyPair:
         """A client certificate that is kept as `<file_name>.crt` and `.key`: for a scheduler, a node, ..."""

@@ -25,7 +25,7 @@ SETTINGS = settings(
 )
 
 #: Subresources that come with the node agent.
-LATER = {"proxy", "attach", "exec", "log", "portforward"}
+LATER = {"proxy"}
 
 
 def differences(wanted: Any, got: Any, at: str = "") -> list[str]:

@@ -20,7 +20,6 @@ JUNK_DRAWERS = frozenset({"utils", "util", "helpers", "helper", "common", "misc"
 WAITING = {
     "nodeward/kubelet/static_pods.py": "nodeward kubelet",
     "nodeward/kubelet/runtime/process/runtime.py": "nodeward up",
-    "nodeward/machinery/serving/websocket.py": "exec and attach of the node agent",
     "nodeward/api/validation/autoscaling.py": "the scale subresource of the API server",
     "nodeward/rules/resize.py": "the kubelet",
     "nodeward/rules/skew.py": "the rehearsal",

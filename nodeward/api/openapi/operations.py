@@ -122,6 +122,8 @@ def operations_of(kind: Kind) -> Iterator[Path]:
     if found:
         yield Path(f"{collection}/{{name}}", at_name, found)
     for subresource in kind.subresources:
+        if subresource.is_stream:
+            continue  # what travels is described elsewhere: bytes of a log, channels of a WebSocket
         yield Path(f"{collection}/{{name}}/{subresource.name}", at_name, tuple(make.below(subresource)))
 
 

@@ -11,7 +11,9 @@ from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.strategy import STATUS_PATHS, Strategy
 from nodeward.apiserver.subresources.binding import bind
 from nodeward.apiserver.subresources.eviction import evict
+from nodeward.apiserver.subresources.log import read_log
 from nodeward.apiserver.subresources.scale import change_scale, get_scale
+from nodeward.apiserver.subresources.stream import connect
 from nodeward.apiserver.subresources.token import issue_token
 from nodeward.apiserver.verbs.get import get
 from nodeward.apiserver.verbs.patch import patch
@@ -23,8 +25,15 @@ Handler = Callable[[Api, Call, Kind], Awaitable[Answer]]
 
 #: (subresource, verb) -> what serves it, for those that are not the object itself
 HANDLERS: dict[tuple[str, str], Handler] = {
+    ("attach", "create"): connect,
+    ("attach", "get"): connect,
     ("binding", "create"): bind,
     ("eviction", "create"): evict,
+    ("exec", "create"): connect,
+    ("exec", "get"): connect,
+    ("log", "get"): read_log,
+    ("portforward", "create"): connect,
+    ("portforward", "get"): connect,
     ("scale", "get"): get_scale,
     ("scale", "update"): change_scale,
     ("scale", "patch"): change_scale,

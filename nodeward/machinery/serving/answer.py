@@ -83,6 +83,8 @@ class Answer:
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
     stream: Streaming | None = None
+    #: a stream that heeds `Sink.buffered`: whoever reads it slowly, or not for a while, is waited for
+    is_patient: bool = False
     #: with status 101 only
     tunnel: Tunnel | None = None
 

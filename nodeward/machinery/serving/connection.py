@@ -5,7 +5,8 @@ What must stay true, whatever a peer sends:
 
 * a request head larger than `Limits.max_head` is answered 431, a body larger than `max_body` 413, at once;
 * a peer that is slow to send a request, or idle, is closed; a peer that does not read its answer is cut off after
-  `stall_seconds`, and a watch that falls behind is cut off by the stream itself;
+  `stall_seconds`, and a watch that falls behind is cut off by the stream itself; only tunnels and patient streams,
+  which hold back themselves, wait for as long as the peer's machine answers;
 * what a request is never depends on who reads it: a length given twice or in two ways, folded headers and trailers
   that pose as headers are refused or passed over;
 * a broken request is answered 400, after those before it, and the connection closed; the server lives on.
@@ -32,7 +33,7 @@ from nodeward.api.errors import (
 )
 from nodeward.machinery.clock import Clock, Timer
 from nodeward.machinery.serving.answer import TEXT, Answer, Streaming, Tunnel, failure
-from nodeward.machinery.serving.sending import Outgoing, RawSink, StreamSink, head, switching
+from nodeward.machinery.serving.sending import Outgoing, RawSink, StreamSink, ask_when_silent, head, switching
 from nodeward.machinery.transport import Request
 
 LOG = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ _GZIP_IN_THREAD: Final = 512 << 10
 #: Requests read ahead of the one being answered.
 _READ_AHEAD: Final = 16
 #: Headers of which every value counts; of all others the first does, as in Go.
-_REPEATED: Final = ("impersonate-group", "impersonate-extra-")
+_REPEATED: Final = ("impersonate-group", "impersonate-extra-", "x-stream-protocol-version")
 _SECOND: Final = 10**9
 
 
@@ -116,6 +117,8 @@ class HttpConnection(asyncio.Protocol):
         self._outgoing: Outgoing = cast(Outgoing, None)
         self._taken = 0
         self._stall_ns = 0
+        #: nobody is cut off for not reading
+        self._is_patient = False
         #: no more is read (the last request was, or it made no sense)
         self._is_deaf = False
         self._is_closing = False
@@ -348,8 +351,11 @@ class HttpConnection(asyncio.Protocol):
 
         def done() -> None:
             self._sink = None
+            self._is_patient = False
             self._next(keep_alive)
 
+        if answer.is_patient:
+            self._be_patient()
         self._sink = StreamSink(self._outgoing, self._transport, stream, done, is_chunked=is_chunked)
         stream.start(self._sink)
 
@@ -358,6 +364,7 @@ class HttpConnection(asyncio.Protocol):
             tunnel.gone()
             self._close()
             return
+        self._be_patient()
         self._outgoing.push(switching(answer))
         early, self._early = bytes(self._early or b""), None
         sink = self._sink = RawSink(self._outgoing, self._transport, tunnel, self._close)
@@ -426,6 +433,7 @@ class HttpConnection(asyncio.Protocol):
     def _close(self) -> None:
         """Say good-bye once everything is handed over."""
         self._is_closing = True
+        self._note_progress()
         if self._outgoing.is_empty.is_set():
             self._transport.close()
 
@@ -440,13 +448,17 @@ class HttpConnection(asyncio.Protocol):
         self._taken = self._outgoing.pushed - self._outgoing.buffered
         self._stall_ns = self._clock.monotonic_ns() + int(self._limits.stall_seconds * _SECOND)
 
+    def _be_patient(self) -> None:
+        self._is_patient = True
+        ask_when_silent(self._transport.get_extra_info("socket"))
+
     def _look(self) -> None:
         """Now and then: does the peer still send what it began, and read what it asked for?
 
         One timer that looks is much cheaper than one that is set for every request.
         """
         now = self._clock.monotonic_ns()
-        if not self._outgoing.is_empty.is_set():
+        if not self._outgoing.is_empty.is_set() and (not self._is_patient or self._is_closing):
             if self._outgoing.pushed - self._outgoing.buffered > self._taken:
                 self._note_progress()
             elif now >= self._stall_ns:

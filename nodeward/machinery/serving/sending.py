@@ -8,6 +8,7 @@ nobody sees; here it waits where it is counted.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
@@ -17,6 +18,8 @@ from nodeward.machinery.serving.answer import JSON, Answer, Streaming, Tunnel
 
 #: The most that is handed to the transport at once.
 _PIECE: Final = 256 << 10
+#: Seconds of silence, seconds between probes, probes.
+_KEEPALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 30), ("TCP_KEEPCNT", 3))
 _REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
 #: Header values are made from what clients sent; a line break in one would begin another header.
 _LINE_BREAKS: Final = str.maketrans({"\r": " ", "\n": " ", "\0": " "})
@@ -123,6 +126,16 @@ def switching(answer: Answer) -> bytes:
     lines = ["HTTP/1.1 101 Switching Protocols"]
     lines.extend(f"{name}: {value.translate(_LINE_BREAKS)}" for name, value in answer.headers.items())
     return "\r\n".join((*lines, "", "")).encode("latin-1", "replace")
+
+
+def ask_when_silent(connection: socket.socket | None) -> None:
+    """Have the system ask a silent peer whether it is still there; a machine that is gone is noticed in two minutes."""
+    if connection is None or connection.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 class StreamSink:

@@ -2,7 +2,8 @@
 
 `accept` looks at a request and gives the answer that switches, with the `WebSocket` to talk through. Framing is the
 `websockets` library's, which does no input or output itself. What must stay true: a peer that sends faster than we
-read is not read from; one that does not read is waited for (`send`) and never fills the memory.
+read is not read from; one that does not read is waited for (`send`) and never fills the memory; after our good-bye the
+peer's is waited for, because closing under a peer that still sends would take from it what it has not read yet.
 """
 
 from __future__ import annotations
@@ -18,26 +19,33 @@ from websockets.protocol import SERVER, Protocol, State
 from websockets.utils import accept_key
 
 from nodeward.api.errors import bad_request
+from nodeward.machinery.clock import Clock, Timer
 from nodeward.machinery.serving.answer import Answer, TunnelSink, failure
 from nodeward.machinery.transport import Request
 
 #: The peer is not read from while more than this waits for us.
 _MOST_WAITING: Final = 1 << 20
+#: What a message costs beside its bytes: millions of empty ones are many, too.
+_OVERHEAD: Final = 64
 _MOST_MESSAGE: Final = 4 << 20
 _NORMAL: Final = 1000
+#: How long the peer's good-bye is waited for.
+_LINGER_SECONDS: Final = 5.0
 
 
 class WebSocket:
     """One connection. Implements `Tunnel`; the side of the handler is `messages`, `send` and `close`."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._linger: Timer | None = None
         self._protocol = Protocol(SERVER, state=State.OPEN, max_size=_MOST_MESSAGE)
         self._sink: TunnelSink | None = None
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._parts: list[bytes] = []
         self._has_news = asyncio.Event()
-        self._is_over = False
+        self._is_over = asyncio.Event()
 
     # -- the connection's side
 
@@ -51,36 +59,45 @@ class WebSocket:
             if isinstance(event, Frame):
                 self._take(event)
         self._flush()
-        if self._protocol.close_expected():
+        if self._protocol.state is not State.OPEN:
+            self._stop_listening()
+        if self._protocol.close_rcvd is not None or self._protocol.parser_exc is not None:
             self._end()
 
     def gone(self) -> None:
-        self._is_over = True
-        self._has_news.set()
+        self._stop_listening()
+        self._sink = None
+        if self._linger is not None:
+            self._linger.cancel()
 
     # -- the handler's side
 
     @property
     def is_over(self) -> bool:
-        return self._is_over
+        """Nothing more comes, and nothing more is sent."""
+        return self._is_over.is_set()
+
+    async def over(self) -> None:
+        """Wait until the peer has gone."""
+        await self._is_over.wait()
 
     async def messages(self) -> AsyncIterator[bytes]:
         """What the peer sends, until it is gone."""
         while True:
             while self._waiting:
                 message = self._waiting.popleft()
-                self._waiting_bytes -= len(message)
+                self._waiting_bytes -= len(message) + _OVERHEAD
                 if self._waiting_bytes <= _MOST_WAITING and self._sink is not None:
                     self._sink.resume()
                 yield message
-            if self._is_over:
+            if self._is_over.is_set():
                 return
             self._has_news.clear()
             await self._has_news.wait()
 
     async def send(self, message: bytes) -> None:
         """As a binary message; waits while the peer does not read, and does nothing once it is gone."""
-        if self._is_over or self._protocol.state is not State.OPEN:
+        if self._is_over.is_set() or self._protocol.state is not State.OPEN:
             return
         self._protocol.send_binary(message)
         self._flush()
@@ -88,22 +105,25 @@ class WebSocket:
             await self._sink.drained()
 
     def close(self, code: int = _NORMAL, reason: str = "") -> None:
-        """Say good-bye, and end the connection."""
-        if not self._is_over and self._protocol.state is State.OPEN:
+        """Say good-bye; the connection ends when the peer has answered that."""
+        if self._protocol.state is State.OPEN:
             self._protocol.send_close(code, reason)
             self._flush()
-        self._end()
+        self._stop_listening()
+        if self._sink is not None:
+            self._sink.resume()
+            self._linger = self._clock.call_later(_LINGER_SECONDS, self._end)
 
     # -- inside
 
     def _take(self, frame: Frame) -> None:
-        if frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+        if frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT) and not self._is_over.is_set():
             self._parts.append(bytes(frame.data))
             if frame.fin:
                 message = b"".join(self._parts)
                 self._parts.clear()
                 self._waiting.append(message)
-                self._waiting_bytes += len(message)
+                self._waiting_bytes += len(message) + _OVERHEAD
                 self._has_news.set()
                 if self._waiting_bytes > _MOST_WAITING and self._sink is not None:
                     self._sink.pause()
@@ -113,11 +133,14 @@ class WebSocket:
             for data in self._protocol.data_to_send():
                 self._sink.write(data)
 
+    def _stop_listening(self) -> None:
+        self._is_over.set()
+        self._has_news.set()
+
     def _end(self) -> None:
-        if not self._is_over:
-            self.gone()
-            if self._sink is not None:
-                self._sink.finish()
+        self._stop_listening()
+        if self._sink is not None:
+            self._sink.finish()
 
 
 def wants_websocket(request: Request) -> bool:
@@ -128,7 +151,7 @@ def wants_websocket(request: Request) -> bool:
     )
 
 
-def accept(request: Request, protocols: Sequence[str]) -> tuple[Answer, WebSocket | None, str]:
+def accept(request: Request, protocols: Sequence[str], clock: Clock) -> tuple[Answer, WebSocket | None, str]:
     """The answer to a handshake; with it, if it is accepted, the connection and the protocol agreed on.
 
     `protocols` are those we speak, the best first.
@@ -155,5 +178,5 @@ def accept(request: Request, protocols: Sequence[str]) -> tuple[Answer, WebSocke
         return failure(bad_request("unable to upgrade: malformed Sec-WebSocket-Key")), None, ""
     if agreed:
         answer_headers["Sec-WebSocket-Protocol"] = agreed
-    socket = WebSocket()
+    socket = WebSocket(clock)
     return Answer(101, headers=answer_headers, tunnel=socket), socket, agreed

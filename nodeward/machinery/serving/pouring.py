@@ -1,0 +1,56 @@
+"""A body that somebody goes on making: an asynchronous iterator of bytes, poured out as fast as the peer reads.
+
+What must stay true: while the peer does not read, the iterator is not asked for more; when the peer is gone, the
+iterator is closed, whatever it waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from typing import Final
+
+from nodeward.base.errors import WorldError
+from nodeward.machinery.clock import Clock
+from nodeward.machinery.serving.answer import Sink
+
+LOG: Final = logging.getLogger(__name__)
+
+#: The iterator waits while more than this has not been read.
+_MOST_BUFFERED: Final = 256 << 10
+#: How often a slow peer is looked at.
+_LOOK_SECONDS: Final = 0.05
+
+
+class Pouring:
+    """Implements `Streaming`. The answer that carries it is patient."""
+
+    def __init__(self, source: AsyncGenerator[bytes, None], clock: Clock) -> None:
+        self._source = source
+        self._clock = clock
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, sink: Sink) -> None:
+        self._task = asyncio.create_task(self._pour(sink))
+
+    def gone(self) -> None:
+        """The source is closed even if it was never begun: it may hold a connection."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._source.aclose())
+        elif self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    async def _pour(self, sink: Sink) -> None:
+        try:
+            async for part in self._source:
+                sink.write(part)
+                while sink.buffered > _MOST_BUFFERED:
+                    await self._clock.sleep(_LOOK_SECONDS)
+            sink.finish()
+        except WorldError as error:
+            # Half of it is sent: that it broke off is all that can still be said.
+            LOG.info("a stream broke off: %s", error)
+            sink.abort()
+        finally:
+            await self._source.aclose()
