@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from nodeward.apiserver.auth.token_keys import load_key
+from nodeward.apiserver.kubelet_access import KubeletAccess, kubelet_client_context
 from nodeward.apiserver.pki import Pki, kubeconfig, server_context, write_private
 from nodeward.apiserver.security import TokenSettings
 from nodeward.apiserver.server import ApiServer, Settings
@@ -104,6 +105,7 @@ async def _start(args: argparse.Namespace, clock: Clock, running: AsyncExitStack
         disable_admission=wanted.disable_admission,
         service_cidr=wanted.service_cidr,
         address=address,
+        kubelets=_kubelet_access(pki),
     )
     tls = server_context(serving, pki.authority_path)
     if args.command == "up":
@@ -141,6 +143,7 @@ async def _start_cluster(
     # Not for who runs the API server alone.
     from nodeward.cli.cluster_flags import describe
     from nodeward.cluster.assembly import Cluster
+    from nodeward.cluster.kubelet_serving import HOST
 
     description = describe(args, wanted)
     root_ca = pki.authority_certificate.decode()
@@ -148,7 +151,17 @@ async def _start_cluster(
     running.push_async_callback(cluster.stop)
     await cluster.start_server()
     await _open(args, cluster.server, bound, tls)
+    kubelet = pki.kubelet_serving((HOST, "localhost"))
+    await cluster.serve_kubelets(server_context(kubelet, pki.authority_path))
     await cluster.start_parts()
+
+
+def _kubelet_access(pki: Pki) -> KubeletAccess:
+    """As whom the API server asks kubelets for logs, and whom it takes for a kubelet."""
+    pair = pki.kubelet_client()
+    if pair.certificate_path is None or pair.key_path is None:
+        raise ConfigError("the certificate that is shown to kubelets must be in a file")
+    return KubeletAccess(kubelet_client_context(pair.certificate_path, pair.key_path, pki.authority_path))
 
 
 def _tell(wanted: Wanted) -> None:
