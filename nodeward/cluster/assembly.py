@@ -9,6 +9,8 @@ other; whatever fails in between, what was started is stopped.
 
 from __future__ import annotations
 
+import ssl
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Final
@@ -21,10 +23,13 @@ from nodeward.cluster.description import ClusterDescription, Pool
 from nodeward.cluster.fleet import Fleet
 from nodeward.cluster.fleet_control import COMPONENT, FleetControl
 from nodeward.cluster.identities import FLEET, SCHEDULER, controller_client
+from nodeward.cluster.kubelet_serving import KubeletServing
 from nodeward.controllers.runner import Runner
 from nodeward.features.declared import Version
+from nodeward.kubelet.server.finding import Served
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
+from nodeward.machinery.metrics import Metrics
 from nodeward.scheduler.scheduler import Scheduler
 from nodeward.store.interface import Store
 
@@ -46,7 +51,10 @@ class Cluster:
         self.clock: Final = clock
         self._chance = chance
         self._root_ca = root_ca
+        self._kubelet_metrics = Metrics()
+        self._kubelets = KubeletServing(self._hosts, clock, self._kubelet_metrics)
         chosen = settings or Settings()
+        chosen = replace(chosen, kubelets=replace(chosen.kubelets, resolve=self._kubelets.resolve))
         self.server: Final = ApiServer(
             store,
             clock,
@@ -74,6 +82,11 @@ class Cluster:
         """The API server alone: whoever opens sockets does so after this."""
         self._running.push_async_callback(self.server.stop)
         await self.server.start()
+
+    async def serve_kubelets(self, tls: ssl.SSLContext) -> None:
+        """Open the kubelets' socket, for logs and commands in containers. Before `start_parts`: nodes tell its port."""
+        self._running.push_async_callback(self._kubelets.stop)
+        await self._kubelets.start(tls)
 
     async def start_parts(self) -> None:
         """Controllers, scheduler and nodes."""
@@ -154,6 +167,11 @@ class Cluster:
         await control.start(self.description.fleet)
         self.fleet_control = control
 
+    def _hosts(self) -> Iterator[Served]:
+        """Whose pods have logs, and can run commands."""
+        if self.fleet is not None:
+            yield Served(self.fleet.host)
+
     async def _started_fleet(self) -> Fleet:
         """The simulated nodes; started with the first pool."""
         if self.fleet is None:
@@ -164,6 +182,8 @@ class Cluster:
                 self.clock,
                 self._chance.child("fleet"),
                 expected_nodes=sum(each.nodes for each in (*wanted.pools, *asked)),
+                metrics=self._kubelet_metrics,
+                endpoint_port=self._kubelets.port,
             )
             self._running.push_async_callback(fleet.stop)
             await fleet.start()

@@ -2,18 +2,20 @@
 
 `accept` looks at a request and gives the answer that switches, with the `WebSocket` to talk through. Framing is the
 `websockets` library's, which does no input or output itself. What must stay true: a peer that sends faster than we
-read is not read from; one that does not read is waited for (`send`) and never fills the memory; after our good-bye the
+read is not read from (and asked now and then whether it is still there, which nobody would notice otherwise); one that
+does not read is waited for (`send`) and never fills the memory; after our good-bye the
 peer's is waited for, because closing under a peer that still sends would take from it what it has not read yet.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
-from websockets.exceptions import ProtocolError
 from websockets.frames import Frame, Opcode
 from websockets.protocol import SERVER, Protocol, State
 from websockets.utils import accept_key
@@ -29,6 +31,8 @@ _MOST_WAITING: Final = 1 << 20
 _OVERHEAD: Final = 64
 _MOST_MESSAGE: Final = 4 << 20
 _NORMAL: Final = 1000
+#: How often a peer that is not read from is asked for a sign of life.
+_ASK_SECONDS: Final = 1.0
 #: How long the peer's good-bye is waited for.
 _LINGER_SECONDS: Final = 5.0
 
@@ -39,6 +43,8 @@ class WebSocket:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._linger: Timer | None = None
+        #: set while the peer is not read from
+        self._asking: Timer | None = None
         self._protocol = Protocol(SERVER, state=State.OPEN, max_size=_MOST_MESSAGE)
         self._sink: TunnelSink | None = None
         self._waiting: deque[bytes] = deque()
@@ -67,8 +73,9 @@ class WebSocket:
     def gone(self) -> None:
         self._stop_listening()
         self._sink = None
-        if self._linger is not None:
-            self._linger.cancel()
+        for timer in (self._linger, self._asking):
+            if timer is not None:
+                timer.cancel()
 
     # -- the handler's side
 
@@ -87,8 +94,8 @@ class WebSocket:
             while self._waiting:
                 message = self._waiting.popleft()
                 self._waiting_bytes -= len(message) + _OVERHEAD
-                if self._waiting_bytes <= _MOST_WAITING and self._sink is not None:
-                    self._sink.resume()
+                if self._waiting_bytes <= _MOST_WAITING:
+                    self._resume()
                 yield message
             if self._is_over.is_set():
                 return
@@ -110,8 +117,8 @@ class WebSocket:
             self._protocol.send_close(code, reason)
             self._flush()
         self._stop_listening()
+        self._resume()
         if self._sink is not None:
-            self._sink.resume()
             self._linger = self._clock.call_later(_LINGER_SECONDS, self._end)
 
     # -- inside
@@ -125,8 +132,28 @@ class WebSocket:
                 self._waiting.append(message)
                 self._waiting_bytes += len(message) + _OVERHEAD
                 self._has_news.set()
-                if self._waiting_bytes > _MOST_WAITING and self._sink is not None:
-                    self._sink.pause()
+                if self._waiting_bytes > _MOST_WAITING:
+                    self._pause()
+
+    def _pause(self) -> None:
+        if self._asking is None and self._sink is not None:
+            self._sink.pause()
+            self._asking = self._clock.call_later(_ASK_SECONDS, self._ask)
+
+    def _resume(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            self._asking = None
+            if self._sink is not None:
+                self._sink.resume()
+
+    def _ask(self) -> None:
+        """To a peer that is gone nothing can be sent, and then we hear of it."""
+        self._asking = None
+        if self._protocol.state is State.OPEN and self._sink is not None:
+            self._protocol.send_ping(b"")
+            self._flush()
+            self._asking = self._clock.call_later(_ASK_SECONDS, self._ask)
 
     def _flush(self) -> None:
         if self._sink is not None:
@@ -141,6 +168,14 @@ class WebSocket:
         self._stop_listening()
         if self._sink is not None:
             self._sink.finish()
+
+
+def _is_key(text: str) -> bool:
+    """Sixteen bytes, whatever they are."""
+    try:
+        return len(base64.b64decode(text, validate=True)) == 16
+    except (binascii.Error, ValueError):
+        return False
 
 
 def wants_websocket(request: Request) -> bool:
@@ -171,11 +206,13 @@ def accept(request: Request, protocols: Sequence[str], clock: Clock) -> tuple[An
             None,
             "",
         )
-    answer_headers = {"Upgrade": "websocket", "Connection": "Upgrade"}
-    try:
-        answer_headers["Sec-WebSocket-Accept"] = accept_key(key)
-    except ProtocolError:
+    if not _is_key(key):
         return failure(bad_request("unable to upgrade: malformed Sec-WebSocket-Key")), None, ""
+    answer_headers = {
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Accept": accept_key(key),
+    }
     if agreed:
         answer_headers["Sec-WebSocket-Protocol"] = agreed
     socket = WebSocket(clock)
