@@ -1,0 +1,69 @@
+"""Which way to ask, and whom: probes of containers, and of the node itself (KEP-5233's gates, decision 14)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodeward.api.core_v1.container import Container, EphemeralContainer, Probe
+from nodeward.api.core_v1.pod import Pod
+from nodeward.kubelet.config.settings import GateProbe
+from nodeward.kubelet.expansion import expand_all
+from nodeward.kubelet.node.gate_probes import ProbeOutcome
+from nodeward.kubelet.probing.answer import Answer, NoSuchPort, port_number
+from nodeward.kubelet.probing.command import ask_container, ask_node
+from nodeward.kubelet.probing.grpc import ask_grpc
+from nodeward.kubelet.probing.http import action_url, ask_http
+from nodeward.kubelet.probing.tcp import ask_tcp
+from nodeward.kubelet.runtime.interface import ExecRequest, Runtime
+from nodeward.machinery.clock import Clock
+
+_NODE: Final = "127.0.0.1"
+
+
+class Prober:
+    """Asks for one node; `version` (like "1.37") is how it introduces itself."""
+
+    def __init__(self, runtime: Runtime, clock: Clock, version: str = "1.37") -> None:
+        self._runtime = runtime
+        self._clock = clock
+        self._agent = f"kube-probe/{version}"
+
+    async def ask(self, pod: Pod, container: Container | EphemeralContainer, probe: Probe) -> Answer:
+        """One probe of a container that runs."""
+        timeout = float(max(1, probe.timeout_seconds))
+        if probe.exec is not None:
+            # Only what the spec itself says is put in: the probe does not know what the container was started with.
+            known = {each.name: each.value for each in container.env if each.value_from is None}
+            command = expand_all(probe.exec.command, known)
+            request = ExecRequest(pod.metadata.uid, container.name, command)
+            return await ask_container(self._runtime, request, timeout)
+        return await self._ask_network(probe, container, pod.status.pod_ip, timeout)
+
+    async def ask_gate(self, gate: GateProbe) -> ProbeOutcome:
+        """One probe of the node. What cannot be asked has not been seen to hold."""
+        timeout = gate.timeout_ns / 1e9
+        if gate.action.exec is not None:
+            answer = await ask_node(gate.action.exec.command, timeout, self._clock)
+        else:
+            answer = await self._ask_network(gate.action, None, _NODE, timeout)
+        return ProbeOutcome(answer.ok is True, answer.text)
+
+    async def _ask_network(
+        self, probe: Probe, container: Container | EphemeralContainer | None, host: str, timeout: float
+    ) -> Answer:
+        clock = self._clock
+        try:
+            # What is outside the process cannot be seen by a virtual clock.
+            with clock.hold("a probe over the network"):
+                if probe.http_get is not None:
+                    action = probe.http_get
+                    url = action_url(action, container, host)
+                    return await ask_http(url, action.http_headers, timeout, clock, self._agent)
+                if probe.tcp_socket is not None:
+                    port = port_number(probe.tcp_socket.port, container)
+                    return await ask_tcp(probe.tcp_socket.host or host, port, timeout, clock)
+                if probe.grpc is not None:
+                    return await ask_grpc(host, probe.grpc.port, probe.grpc.service or "", timeout, clock)
+        except NoSuchPort as error:
+            return Answer(None, str(error))
+        return Answer(None, "missing probe handler")

@@ -1,0 +1,22 @@
+"""Whether somebody accepts connections."""
+
+from __future__ import annotations
+
+import asyncio
+
+from nodeward.kubelet.probing.answer import Answer, dial_error, joined
+from nodeward.machinery.clock import Clock
+
+
+async def ask_tcp(host: str, port: int, timeout: float, clock: Clock) -> Answer:
+    """Open a connection and close it again."""
+    address = joined(host, port)
+    try:
+        async with clock.timeout(timeout):
+            _, writer = await asyncio.open_connection(host, port)
+    except TimeoutError:
+        return Answer(False, f"dial tcp {address}: i/o timeout")
+    except OSError as error:
+        return Answer(False, dial_error(address, error))
+    writer.transport.abort()
+    return Answer(True)

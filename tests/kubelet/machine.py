@@ -1,0 +1,92 @@
+"""A node with real volumes and probes for tests: an API server in process, a disk of its own, simulated containers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from nodeward.api import codec
+from nodeward.api.core_v1.cluster import ServiceAccount
+from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.meta import ObjectMeta
+from nodeward.apiserver.auth.token_keys import load_key
+from nodeward.apiserver.auth.user import User
+from nodeward.apiserver.security import TokenSettings
+from nodeward.apiserver.server import ApiServer
+from nodeward.kubelet.real_hands import RealHands
+from nodeward.kubelet.runtime.sim import SimRuntime
+from nodeward.machinery.client import Client
+from nodeward.machinery.clock import SeededChance, VirtualClock
+from tests.apiserver.running import running, settings
+from tests.kubelet.hosting import specification
+
+NODE = "n1"
+KUBELET = User(f"system:node:{NODE}", groups=("system:nodes", "system:authenticated"))
+
+
+@dataclass
+class Machine:
+    """One node; the kubelet's client has a node's own rights and no more."""
+
+    server: ApiServer
+    client: Client
+    clock: VirtualClock
+    hands: RealHands
+    root: Path
+
+    async def pod(self, spec: dict[str, Any], **metadata: Any) -> Pod:
+        """A pod bound to the node, as the API has it."""
+        tree = {
+            "metadata": {"name": "p", "namespace": "default", **metadata},
+            "spec": {
+                "nodeName": NODE,
+                "serviceAccountName": "default",
+                "containers": [{"name": "c", "image": "image"}],
+                **spec,
+            },
+        }
+        made = await self.client.create(codec.from_tree(tree, Pod))
+        # The server's view of who may read what follows its own watch.
+        await self.clock.sleep(0.1)
+        return made
+
+    def another(self) -> RealHands:
+        """The hands of the next kubelet on the same machine."""
+        return _hands(self.server, self.clock, self.root)
+
+    def volume(self, pod: Pod, plugin: str, name: str) -> Path:
+        return self.root / "pods" / pod.metadata.uid / "volumes" / f"kubernetes.io~{plugin}" / name
+
+
+@functools.cache
+def _key() -> bytes:
+    """One for all tests: making one takes a while."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    return key.private_bytes(encoding, form, serialization.NoEncryption())
+
+
+def _hands(server: ApiServer, clock: VirtualClock, root: Path) -> RealHands:
+    client = server.client("kubelet", KUBELET)
+    return RealHands(specification(NODE), client, clock, SeededChance(3), SimRuntime(clock), root)
+
+
+@asynccontextmanager
+async def machine(clock: VirtualClock, root: Path) -> AsyncIterator[Machine]:
+    tokens = TokenSettings(keys=(load_key(_key()),))
+    chosen = settings(disable_admission=("ServiceAccount",), tokens=tokens)
+    async with running(chosen, clock=clock) as server:
+        client = server.client("test")
+        await client.create(Node(metadata=ObjectMeta(name=NODE)))
+        await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace="default")))
+        hands = _hands(server, clock, root)
+        await clock.sleep(1)
+        yield Machine(server, client, clock, hands, root)
