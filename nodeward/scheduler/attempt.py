@@ -48,7 +48,7 @@ class Attempt:
     began_ns: int
     #: where it goes
     node: str = ""
-    #: what plugins keep for their later calls; None: no plugin has any
+    #: what plugins keep for their later calls; None: none acts on this pod, beside the one that binds it
     cycle: Cycle | None = None
     #: set while Permit plugins make it wait
     waiting: WaitingPod | None = None

@@ -184,9 +184,9 @@ class Engine:
             return
         found.placed += 1
         attempt.node = node = table.name_of(row)
-        if profile.needs_cycle:
+        if profile.acts_on(view):
             attempt.cycle = own_cycle(view, cycle) if cycle is found.cycle else cycle
-        if not table.assume(view, node):
+        if not table.assume(view, node, found.amounts):
             raise InvariantBroken(f"pod {view.key} ({view.uid}) is counted on a node already")
         if len(self.queue.nominator):
             self.queue.nominator.delete(view.uid)

@@ -42,16 +42,18 @@ class SchedulerMetrics:
 
     def __init__(self, metrics: Metrics) -> None:
         self.all: Final = metrics
-        self._attempts = metrics.counter(
-            "scheduler_schedule_attempts_total",
-            "Attempts to schedule pods, by result: scheduled, unschedulable, or error for an internal problem.",
-            ("result", "profile"),
-        )
         self._attempt_seconds = metrics.histogram(
             "scheduler_scheduling_attempt_duration_seconds",
             "How long an attempt took, from taking the pod out of the queue to its binding.",
             _FROM_1_MS,
             ("result", "profile"),
+        )
+        seconds = self._attempt_seconds
+        metrics.counter(
+            "scheduler_schedule_attempts_total",
+            "Attempts to schedule pods, by result: scheduled, unschedulable, or error for an internal problem.",
+            ("result", "profile"),
+            lambda: {labels: each.count for labels, each in seconds.values.items()},
         )
         self.algorithm_seconds: Final = metrics.histogram(
             "scheduler_scheduling_algorithm_duration_seconds", "How long decisions took.", _FROM_1_MS
@@ -154,7 +156,6 @@ class SchedulerMetrics:
 
     def attempt(self, result: str, profile: str, seconds: float) -> None:
         """An attempt ended."""
-        self._attempts.inc(result, profile)
         self._attempt_seconds.observe(seconds, result, profile)
 
     def evaluated_in_vain(self, found: PodClass, profile: str, said: Diagnosis) -> None:

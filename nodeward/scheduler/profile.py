@@ -19,6 +19,7 @@ from nodeward.scheduler.settings import ProfileSettings
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.table import NodeTable
+    from nodeward.scheduler.framework.pod import PodView
 
 #: What a plugin that may reject a pod has one of: only its events can wake the pod.
 _REJECTING: Final = ("pre_enqueue", "pre_filter", "filter", "filter_rows", "reserve", "permit")
@@ -48,11 +49,16 @@ class Profile:
         self.pre_binds: Final = at("preBind", "pre_bind")
         self.binds: Final = at("bind", "bind")
         self.post_binds: Final = at("postBind", "post_bind")
-        #: whether a plugin acts on a pod that has a node, beside the one that binds it
-        self.needs_cycle: Final = bool(self.reserves or self.permits or self.pre_binds or self.post_binds)
+        acting = (*self.reserves, *self.permits, *self.pre_binds, *self.post_binds)
+        self._acts = bool(acting)
+        self._acts_without_volumes = any(not getattr(each, "is_about_volumes", False) for each in acting)
         #: the plugins that can reject a node: all of them do when there is none
         self.filters: Final = tuple(part.name for part in self.classes.plugins.filters)
         self._sorts = at("queueSort", "less")
+
+    def acts_on(self, pod: PodView) -> bool:
+        """Whether a plugin acts on this pod once it has a node, beside the one that binds it."""
+        return self._acts_without_volumes or (self._acts and bool(pod.pod.spec.volumes))
 
     @property
     def hints(self) -> HintMap:

@@ -67,10 +67,17 @@ class Accountant:
         self._line_of = line_of
         self._known: dict[bytes, Amounts] = {}
 
-    def amounts(self, pod: Pod) -> Amounts:
-        """What the pod takes, as it stands now. Equal pods get the same object as long as it is remembered."""
+    def amounts(self, pod: Pod, by_spec: Amounts | None = None) -> Amounts:
+        """What the pod takes, as it stands now. Equal pods get the same object as long as it is remembered.
+
+        `by_spec` is what it takes by its spec alone, if that is known.
+        """
         if _has_resources_of_its_own(pod):
             return self._work_out(pod)
+        return by_spec if by_spec is not None else self.by_spec(pod)
+
+    def by_spec(self, pod: Pod) -> Amounts:
+        """What the pod takes if its status says nothing else."""
         spec = pod.spec
         key = encode(
             (
@@ -84,12 +91,12 @@ class Accountant:
         if found is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
-            found = self._known[key] = self._work_out(pod)
+            found = self._known[key] = self._work_out(pod, with_status=False)
         return found
 
-    def _work_out(self, pod: Pod) -> Amounts:
-        requested = {name: n for name, n in whole(pod_requests(pod, with_status=True)).items() if n > 0}
-        scored = whole(pod_requests(pod, with_status=True, missing=MISSING))
+    def _work_out(self, pod: Pod, *, with_status: bool = True) -> Amounts:
+        requested = {n: a for n, a in whole(pod_requests(pod, with_status=with_status)).items() if a > 0}
+        scored = whole(pod_requests(pod, with_status=with_status, missing=MISSING))
         scored = {name: n for name, n in scored.items() if n > 0}
         requested[PODS] = scored[PODS] = 1
         return Amounts(requested, scored, self._by_line(requested), self._by_line(scored))

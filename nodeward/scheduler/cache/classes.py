@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from nodeward.scheduler.cache import diagnosis
 from nodeward.scheduler.cache.diagnosis import Diagnosis
+from nodeward.scheduler.cache.kept_column import KeptColumns
 from nodeward.scheduler.cache.plugin_set import Ints, Part, PluginSet
 from nodeward.scheduler.cache.pod_class import PodClass
 from nodeward.scheduler.cache.preparing import Prepared, run_pre_filters, run_pre_scores
@@ -81,6 +82,7 @@ class PodClasses:
         self._table = table
         self.plugins: Final = PluginSet(plugins, weights, disabled)
         self._classes: OrderedDict[bytes, PodClass] = OrderedDict()
+        self._columns = KeptColumns(table)
         self._most_bytes = most_bytes
         self._dropped: Counter[tuple[str, str]] = Counter()
 
@@ -206,7 +208,7 @@ class PodClasses:
                 return found
             del self._classes[key]
             _count(found, self._dropped)
-        found = PodClass(pod, self.plugins, volatile, self._table)
+        found = PodClass(pod, self.plugins, volatile, self._table, self._columns)
         if found.rejected is None:
             found.refresh()
             self._classes[key] = found

@@ -1,8 +1,8 @@
 """One number per row that depends on the row alone, kept and brought up to date with what changed.
 
-Plugins that look at what pods took of nodes work out the same numbers for pods that ask for the same, whatever else
-these differ in. They keep them here, one column for all such pods; `many` works numbers out as arrays, `one` does the
-same for a single row, which is several times as fast for the few rows that change between two pods.
+Plugins that look at what pods took of nodes say the same of pods that ask for the same, whatever else these differ in:
+pods of many signatures share a column. `many` works numbers out as arrays, `one` does the same for a single row, which
+is several times as fast for the few rows that change between two pods.
 
 What must stay true: `one` and `many` agree; a column that was handed out is read at once, and not kept.
 """
@@ -60,21 +60,20 @@ class KeptColumn:
 
 
 class KeptColumns:
-    """The columns of one plugin, found by what they depend on. They live as long as somebody holds them."""
+    """Columns of one table, found by what they depend on. They live as long as somebody holds them."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
         self._columns: WeakValueDictionary[Hashable, KeptColumn] = WeakValueDictionary()
 
     def get(
         self,
         key: Hashable,
-        table: NodeTable,
         many: Callable[[NodeTable, Ints], Ints],
         one: Callable[[NodeTable, int], int],
     ) -> KeptColumn:
-        """The column of a key; equal keys of one table must come with functions that do the same."""
-        whole = id(table), key
-        found = self._columns.get(whole)
-        if found is None or found._table is not table:
-            found = self._columns[whole] = KeptColumn(table, many, one)
+        """The column of a key; equal keys must come with functions that do the same."""
+        found = self._columns.get(key)
+        if found is None:
+            found = self._columns[key] = KeptColumn(self._table, many, one)
         return found

@@ -52,6 +52,7 @@ class Part:
     normalizes: bool = False
     has_column_filter: bool = False
     has_column_score: bool = False
+    has_row_form: bool = False
 
     def shared_state(self, cycle: Cycle, table: NodeTable) -> object:
         return self.plugin.shared_state(cycle, table)
@@ -169,4 +170,5 @@ def _part(rank: int, plugin: Plugin, weights: Mapping[str, int]) -> Part:
         hasattr(plugin, "normalize"),
         hasattr(plugin, "filter_rows"),
         hasattr(plugin, "score_rows"),
+        hasattr(plugin, "row_key"),
     )

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from nodeward.scheduler.cache.kept_column import KeptColumns
+from nodeward.scheduler.cache.moving import moving_column
 from nodeward.scheduler.cache.plugin_set import Ints, Part, PluginFailed, PluginSet
 from nodeward.scheduler.cache.preparing import Prepared, run_pre_filters, run_pre_scores
 from nodeward.scheduler.framework.plugin import Cycle, Rejected
@@ -35,7 +37,14 @@ BEFORE_ALL: Final = -1
 class PodClass:
     """The columns of one signature. `volatile` plugins take no part in it."""
 
-    def __init__(self, pod: PodView, plugins: PluginSet, volatile: frozenset[str], table: NodeTable) -> None:
+    def __init__(
+        self,
+        pod: PodView,
+        plugins: PluginSet,
+        volatile: frozenset[str],
+        table: NodeTable,
+        columns: KeptColumns,
+    ) -> None:
         self._table = table
         self._plugins = plugins
         self.volatile: Final = volatile
@@ -44,6 +53,8 @@ class PodClass:
         self.reasons: Final[list[Status]] = []
         self.ranks: Final[list[int]] = []
         self._numbers: dict[tuple[int, Status], int] = {}
+        #: what these pods take of a node by their spec
+        self.amounts: Final = table.amounts_by_spec(pod)
         #: decisions made from these columns that found a node
         self.placed = 0
         #: why no node fits, kept as long as nothing changes
@@ -64,6 +75,7 @@ class PodClass:
             for each in (*filters, *(part for part in scores if part not in filters))
             if each.has_shared_state
         ]
+        self._kept: Final = moving_column(columns, self._moving_filters, self._moving_scores, self.cycle)
         self._shared: list[object] = []
         self._capacity = 0
         self._version = self._node_version = 0
@@ -173,9 +185,18 @@ class PodClass:
                 self._has_fixed = bool(self._fixed.any())
             self._static_fits[nodes] = self.static_why[nodes] < 0
         fits = self._static_fits.take(rows)
-        if self._judge(self._moving_filters, self.moving_why, rows):
-            fits &= self.moving_why.take(rows) < 0
-        moving = self._moving[rows] = self._sum(self._moving_scores, rows)
+        if self._kept is not None and self._plugins.watch is None:
+            moving = self._kept.fresh().take(rows)
+            is_out = moving < 0
+            self.moving_why[rows] = FITS
+            if np.count_nonzero(is_out):
+                self._judge(self._moving_filters, self.moving_why, rows[is_out])
+                fits &= ~is_out
+        else:
+            if self._judge(self._moving_filters, self.moving_why, rows):
+                fits &= self.moving_why.take(rows) < 0
+            moving = self._sum(self._moving_scores, rows)
+        self._moving[rows] = moving
         if not self._is_flat and not is_stale:
             is_stale = bool(np.count_nonzero(self.fits.take(rows) != fits))
         self.fits[rows] = fits

@@ -12,8 +12,7 @@ has heard of yet counts as soon as the node comes. Pods that ended must not be p
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +47,7 @@ _FEWEST_ROWS: Final = 16
 Kind = TypeVar("Kind", bound=np.generic)
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """One pod where it is, with what it was counted with: what is taken off later is what was put on."""
 
     view: PodView
@@ -172,11 +170,14 @@ class NodeTable:
         self._take_off(placed)
         return True
 
-    def assume(self, view: PodView, node: str) -> bool:
-        """Count the pod on a node before the API knows; False if it is counted already, and stays where it is."""
+    def assume(self, view: PodView, node: str, by_spec: Amounts | None = None) -> bool:
+        """Count the pod on a node before the API knows; False if it is counted already, and stays where it is.
+
+        `by_spec` is what `amounts_by_spec` says of it, if that is known.
+        """
         if view.uid in self._placed:
             return False
-        self._put_on(view, node, self._accountant.amounts(view.pod))
+        self._put_on(view, node, self._accountant.amounts(view.pod, by_spec))
         self._assumed[view.uid] = None
         return True
 
@@ -253,6 +254,10 @@ class NodeTable:
         """What a pod would be counted with."""
         return self._accountant.amounts(view.pod)
 
+    def amounts_by_spec(self, view: PodView) -> Amounts:
+        """What pods like this one would be counted with unless their status says something else."""
+        return self._accountant.by_spec(view.pod)
+
     def pods_by_row(self) -> Iterator[tuple[int, PodView]]:
         """All pods, those on nodes that are gone included."""
         for row, placed in enumerate(self._pods):
@@ -295,8 +300,9 @@ class NodeTable:
         requested, scored = amounts.requested_lines, amounts.scored_lines
         self.requested[: len(requested), row] += requested
         self.scored[: len(scored), row] += scored
-        if view.host_ports:
-            add_ports(self._ports[row], view.host_ports)
+        ports = view.host_ports
+        if ports:
+            add_ports(self._ports[row], ports)
         self._placed[view.uid] = self._pods[row][view.uid] = Placed(view, node, row, amounts)
         self._learn_meaning(view, row)
         self.changes.add(row, self.capacity)

@@ -10,6 +10,8 @@ A plugin's answers for pods of equal `signature` are shared, and recomputed only
 * `is_static = True`: its answers depend on the node's object alone, so that a placement does not make it answer again;
 * `shared_state(cycle, table)`: a value its answers for all rows depend on; when that changes, all are asked anew;
 * `is_volatile(pod, table)`: its answers depend on where other pods are, and are worked out for every pod anew;
+* `row_key(cycle)`: all its answers depend on, beside what is in the row; then it also has `fits_row(cycle, table, row)`
+  and `score_row(cycle, table, row)`, the column forms for a single row. Pods with equal keys share its answers;
 * `is_about_volumes = True`: pods without volumes are none of its business, be it here or once they have a node.
 
 Preemption asks what would be if pods were not there, or were: a plugin whose `pre_filter` looked at other pods has

@@ -30,7 +30,8 @@ class Weighed:
     names: tuple[str, ...]
     weights: tuple[int, ...]
     adds: tuple[int, ...]
-    numbers: tuple[int, ...]
+    #: (line, weight, what the pod adds) of each: all that scores depend on, beside the node
+    key: tuple[tuple[int, int, int], ...]
     lines: Lines
     weight_column: Ints
     #: all weights together
@@ -55,11 +56,11 @@ class Weighed:
 
     def cells_of(self, allocatable: Ints, used: Ints, row: int) -> list[tuple[int, int, int, int]]:
         """The same for a row of the table."""
-        there = allocatable.item
+        there, before = allocatable.item, used.item
         return [
-            (weight, used.item(line, row), adds, there(line, row))
-            for line, weight, adds in zip(self.numbers, self.weights, self.adds, strict=True)
-            if there(line, row)
+            (weight, before(line, row), adds, amount)
+            for line, weight, adds in self.key
+            if (amount := there(line, row))
         ]
 
 
@@ -69,12 +70,12 @@ def weighed(resources: Iterable[tuple[str, int]], asked: Mapping[str, int], tabl
     names = tuple(name for name, _ in counted)
     weights = tuple(weight for _, weight in counted)
     adds = tuple(min(asked.get(name, 0), MOST) for name in names)
-    numbers = tuple(table.line_of(name) for name in names)
+    numbers = [table.line_of(name) for name in names]
     return Weighed(
         names,
         weights,
         adds,
-        numbers,
+        tuple(zip(numbers, weights, adds, strict=True)),
         lines(numbers),
         np.array(weights, np.int64)[:, None],
         sum(weights),

@@ -7,13 +7,12 @@ order, so that they agree to the last bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeward.scheduler.cache.kept_column import KeptColumn, KeptColumns
 from nodeward.scheduler.cache.lines import gather
 from nodeward.scheduler.framework.plugin import MAX_SCORE, Cycle
 from nodeward.scheduler.framework.pod import PodView
@@ -34,44 +33,39 @@ class NodeResourcesBalancedAllocation:
 
     def __init__(self, setting: Setting) -> None:
         self._resources = resources_of(setting.arguments.get("resources") or ())
-        self._kept = KeptColumns()
 
     def pre_score(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
         counted = weighed(self._resources, pod.requests, table)
-        if not any(counted.adds):
-            return SKIP
-        kept = self._kept.get(
-            (counted.names, counted.adds),
-            table,
-            lambda table, rows: _score_many(counted, table, rows),
-            lambda table, row: _score(counted.cells_of(table.allocatable, table.requested, row)),
-        )
-        cycle.data[self.name] = counted, kept
-        return SUCCESS
+        cycle.data[self.name] = counted
+        return SUCCESS if any(counted.adds) else SKIP
 
     def score_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
-        kept: KeptColumn = cycle.data[self.name][1]
-        return kept.fresh().take(rows)
+        counted: Weighed = cycle.data[self.name]
+        there = counted.there(table, rows)
+        used = gather(table.requested, counted.lines, rows)
+        if len(there) == 2 and np.count_nonzero(there) == there.size:
+            # The same as below in fewer steps: both at once, without the pod and with it.
+            both = np.minimum((used[:, None] + counted.before_and_after) / there[:, None], 1.0)
+            even = ((1 - np.abs(both[0] - both[1]) / 2) * MAX_SCORE).astype(np.int64)
+            scores: Ints = (even[1] - even[0] + 3 * MAX_SCORE // 2) // 2
+            return scores
+        has = there != 0
+        there = np.maximum(there, 1)
+        before = _evenness_column(np.minimum(used / there, 1.0), has)
+        after = _evenness_column(np.minimum((used + counted.add_column) / there, 1.0), has)
+        return MAX_SCORE // 2 + (MAX_SCORE // 2 + after - before) // 2
 
     def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int:
-        counted: Weighed = cycle.data[self.name][0]
+        counted: Weighed = cycle.data[self.name]
         return _score(counted.cells(node.allocatable, node.requested))
 
+    def row_key(self, cycle: Cycle) -> Hashable:
+        counted: Weighed = cycle.data[self.name]
+        return counted.key
 
-def _score_many(counted: Weighed, table: NodeTable, rows: Ints) -> Ints:
-    there = counted.there(table, rows)
-    used = gather(table.requested, counted.lines, rows)
-    if len(there) == 2 and np.count_nonzero(there) == there.size:
-        # The same as below in fewer steps: both at once, without the pod and with it.
-        both = np.minimum((used[:, None] + counted.before_and_after) / there[:, None], 1.0)
-        even = ((1 - np.abs(both[0] - both[1]) / 2) * MAX_SCORE).astype(np.int64)
-        scores: Ints = (even[1] - even[0] + 3 * MAX_SCORE // 2) // 2
-        return scores
-    has = there != 0
-    there = np.maximum(there, 1)
-    before = _evenness_column(np.minimum(used / there, 1.0), has)
-    after = _evenness_column(np.minimum((used + counted.add_column) / there, 1.0), has)
-    return MAX_SCORE // 2 + (MAX_SCORE // 2 + after - before) // 2
+    def score_row(self, cycle: Cycle, table: NodeTable, row: int) -> int:
+        counted: Weighed = cycle.data[self.name]
+        return _score(counted.cells_of(table.allocatable, table.requested, row))
 
 
 def _score(cells: Sequence[tuple[int, int, int, int]]) -> int:

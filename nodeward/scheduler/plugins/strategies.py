@@ -37,11 +37,13 @@ class Strategy:
 
     def mean(self, scored: Sequence[tuple[int, int]]) -> int:
         """The weighted mean of (score, weight)."""
-        counted = [pair for pair in scored if pair[0] > 0] if self.is_ratio else scored
-        weights = sum(weight for _, weight in counted)
+        total = weights = 0
+        for score, weight in scored:
+            if score > 0 or not self.is_ratio:
+                total += score * weight
+                weights += weight
         if not weights:
             return 0
-        total = sum(score * weight for score, weight in counted)
         return (2 * total + weights) // (2 * weights) if self.is_ratio else total // weights
 
     def mean_columns(self, scores: Ints, weights: Ints) -> Ints:
