@@ -20,6 +20,7 @@ from nodeward.controllers import (
 from nodeward.controllers.controller import Entry
 from nodeward.controllers.daemonset.controller import DaemonSetController
 from nodeward.controllers.deployment.controller import DeploymentController
+from nodeward.controllers.job.controller import JobController
 from nodeward.controllers.node_lifecycle.controller import NodeLifecycleController
 from nodeward.controllers.taint_eviction.controller import TaintEvictionController
 
@@ -36,6 +37,7 @@ CONTROLLERS: tuple[Entry, ...] = (
     Entry("replication-controller", replicaset.replication_controllers),
     Entry("deployment-controller", DeploymentController),
     Entry("daemon-set-controller", DaemonSetController, "daemonset-controller"),
+    Entry("job-controller", JobController),
     Entry("node-lifecycle-controller", NodeLifecycleController, "node-controller", "node-controller"),
     Entry("taint-eviction-controller", TaintEvictionController, account="node-controller"),
 )

@@ -1,0 +1,274 @@
+"""The job controller: looks at a job and its pods, takes one step, keeps the books.
+
+Keys are "namespace/name". A look makes or deletes pods, then stores what has ended (`accounting`), and only when that
+is stored lets the ended pods go.
+
+What must stay true: every status is written on top of the one it was worked out from, so that nothing is counted twice
+by two controllers; no look begins from a job older than what this controller wrote itself; killed at any point, the
+counts come out the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from nodeward.api.batch_v1 import Job, JobCondition, JobStatus
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.errors import ApiError
+from nodeward.base.timestamp import rfc3339
+from nodeward.controllers.active_namespaces import refused_for_namespace
+from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.job import conditions
+from nodeward.controllers.job.accounting import enter, is_settled, own_copy, settle
+from nodeward.controllers.job.backoff import Record
+from nodeward.controllers.job.ending import completed, decided, seconds_to_deadline
+from nodeward.controllers.job.orphans import Orphans, is_managed_elsewhere
+from nodeward.controllers.job.pod_facts import TRACKING, is_suspended
+from nodeward.controllers.job.pod_writes import PodWrites
+from nodeward.controllers.job.scene import Scene, look_at
+from nodeward.controllers.job.sizing import next_step
+from nodeward.controllers.pods.control import CREATE_FAILED
+from nodeward.controllers.pods.failure import with_failure
+from nodeward.controllers.pods.owners import OwnerQueue
+from nodeward.controllers.pods.ownership import Claims, controller_of
+from nodeward.controllers.pods.state import is_ready
+from nodeward.machinery.recorder import NORMAL, WARNING
+from nodeward.rules.selectors import Labels, from_label_selector
+
+_log: Final = logging.getLogger(__name__)
+
+WORKERS: Final = 5
+#: Somebody else wrote the job, or our own write has not come back yet.
+STALE_SECONDS: Final = 0.05
+_RESETS_START_GATE: Final = "MutableSchedulingDirectivesForSuspendedJobs"
+
+
+@dataclass(slots=True)
+class _Look:
+    """One look: what was found, and what the status is going to be."""
+
+    key: str
+    #: As it is stored.
+    job: Job
+    scene: Scene
+    status: JobStatus
+    backoff: Record
+    #: The job is decided, and what ran has been told to end.
+    ending: JobCondition | None = None
+    #: Told once the status is stored: type, reason, message.
+    news: tuple[str, str, str] | None = None
+    wait_seconds: float = 0.0
+
+
+class JobController:
+    def __init__(self, tools: Tools) -> None:
+        self._client = tools.client
+        self._clock = tools.clock
+        self._recorder = tools.recorder
+        self._resets_start = tools.gates.enabled(_RESETS_START_GATE)
+        self._claims = Claims(tools.client, Job, Pod, finalizers=(TRACKING,))
+        self._owners = OwnerQueue(
+            tools,
+            Job,
+            "job",
+            selector_of=lambda job: from_label_selector(job.spec.selector),
+            size_of=lambda job: job.spec.parallelism or 0,
+            forget=self._forget,
+        )
+        self._expectations = self._owners.expectations
+        self._patience = self._owners.patience
+        self._writes = PodWrites(tools, self._owners.pods.informer, self._expectations)
+        self._orphans = Orphans(tools, self._owners.owners, self._owners.pods, self._writes)
+        #: By uid: failures so far, and the version of our last write.
+        self._backoffs: dict[str, Record] = {}
+        self._written: dict[str, int] = {}
+
+    def work(self) -> Sequence[Work[Any]]:
+        return (Work(self._owners.queue, self._handle, workers=WORKERS), self._orphans.work())
+
+    def _forget(self, job: Job) -> None:
+        self._backoffs.pop(job.metadata.uid, None)
+        self._written.pop(job.metadata.uid, None)
+
+    # -- a look ---------------------------------------------------------------------------------------------------
+
+    async def _handle(self, key: str) -> float | None:
+        job = self._owners.owners.by_key(key)
+        if job is None or is_managed_elsewhere(job):
+            return None
+        if conditions.is_over(job):
+            self._forget(job)
+            return None
+        selector = from_label_selector(job.spec.selector)
+        if selector is None:
+            return None
+        if int(job.metadata.resource_version) < self._written.get(job.metadata.uid, 0):
+            return STALE_SECONDS
+        # Asked before the pods are: what is seen to happen from here on is not in the list.
+        waiting = self._expectations.seconds_left(key)
+        look = self._begin(key, job, await self._claim(job, selector))
+        await self._act(look, is_waiting=waiting > 0)
+        try:
+            await self._keep_books(look)
+        except ApiError as error:
+            if error.reason == "Conflict":
+                return STALE_SECONDS
+            if error.code != 404:
+                raise
+        deadline = seconds_to_deadline(look.job, self._clock.now_ns())
+        # What was just made or deleted is waited for as well: its end wakes this key, or the time limit does.
+        waits = (self._expectations.seconds_left(key), look.wait_seconds, max(deadline or 0.0, 0.0))
+        return min((wait for wait in waits if wait), default=None)
+
+    async def _claim(self, job: Job, selector: Labels) -> list[Pod]:
+        pods = await self._claims.claim(job, selector, self._owners.candidates(job))
+        return [pod if controller_of(pod) is not None else _adopted(pod) for pod in pods]
+
+    def _begin(self, key: str, job: Job, pods: Sequence[Pod]) -> _Look:
+        now_ns = self._clock.now_ns()
+        status = own_copy(job.status)
+        if status.start_time is None and not is_suspended(job):
+            status.start_time = rfc3339(now_ns)
+        seen = msgspec.structs.replace(job, status=status)
+        scene = look_at(seen, pods, self._writes.released, now_ns)
+        known = self._backoffs.get(job.metadata.uid, Record())
+        backoff = known.after(scene.new_succeeded, scene.new_failed)
+        return _Look(key, job, scene, own_copy(status), backoff)
+
+    async def _act(self, look: _Look, *, is_waiting: bool) -> None:
+        """Make and delete pods; what runs then is told in the status."""
+        scene, status = look.scene, look.status
+        status.active = len(scene.active)
+        status.ready = sum(map(is_ready, scene.active))
+        status.terminating = scene.terminating
+        if is_waiting:
+            return
+        ending = decided(scene)
+        if ending is not None:
+            if await self._delete(look, scene.active, counts=True):
+                look.ending = ending
+        elif scene.job.metadata.deletion_timestamp is None:
+            await self._resize(look)
+            look.ending = completed(scene, status.active)
+            if look.ending is None:
+                self._note_suspension(look)
+        else:
+            look.ending = completed(scene, status.active)
+
+    async def _resize(self, look: _Look) -> None:
+        scene, job = look.scene, look.scene.job
+        step = next_step(scene, look.backoff)
+        look.wait_seconds = step.pause_seconds
+        failure: str | None = None
+        if step.delete and not await self._delete(look, step.delete, counts=False):
+            return
+        if step.create:
+            held = self._patience.seconds_left(look.key, job.metadata)
+            if held:
+                look.wait_seconds = held
+                return
+            outcome = await self._writes.create(look.key, job, step.create, scene.kept)
+            look.status.active += outcome.done
+            if outcome.error is not None and not (
+                isinstance(outcome.error, ApiError) and refused_for_namespace(outcome.error)
+            ):
+                look.wait_seconds = self._patience.refused(look.key, job.metadata)
+                failure = str(outcome.error)
+                _log.warning("Job %s: %s", look.key, failure)
+        if failure is None:
+            self._patience.forget(look.key)
+        status = look.status
+        status.conditions = with_failure(
+            status.conditions, JobCondition, CREATE_FAILED, failure, scene.now_ns
+        )
+
+    async def _delete(self, look: _Look, pods: Sequence[Pod], *, counts: bool) -> bool:
+        """Whether all of them are on their way out."""
+        if not pods:
+            return True
+        failures = await self._writes.delete(look.key, look.scene.job, pods, counts=counts)
+        if failures:
+            look.wait_seconds = self._patience.refused(look.key, look.scene.job.metadata)
+            _log.warning("Job %s: %s", look.key, failures[0])
+            return False
+        status = look.status
+        status.active -= len(pods)
+        status.ready = (status.ready or 0) - sum(map(is_ready, pods))
+        status.terminating = (status.terminating or 0) + len(pods)
+        return True
+
+    def _note_suspension(self, look: _Look) -> None:
+        now_ns, status = look.scene.now_ns, look.status
+        if is_suspended(look.scene.job):
+            made = conditions.condition(conditions.SUSPENDED, "JobSuspended", "Job suspended", now_ns)
+            if conditions.put(status, made):
+                look.news = (NORMAL, "Suspended", "Job suspended")
+                if self._resets_start:
+                    status.start_time = None
+            return
+        made = conditions.condition(conditions.SUSPENDED, "JobResumed", "Job resumed", now_ns, "False")
+        if conditions.put(status, made):
+            look.news = (NORMAL, "Resumed", "Job resumed")
+            # The deadline is for the time a job runs at a stretch.
+            status.start_time = rfc3339(now_ns)
+
+    # -- the books ------------------------------------------------------------------------------------------------
+
+    async def _keep_books(self, look: _Look) -> None:
+        scene, ending = look.scene, look.ending
+        tracked = {pod.metadata.uid: None for pod in scene.tracked}
+        settle(look.status, tracked)
+        entries = enter(scene, look.status, ending)
+        if ending is not None:
+            conditions.put(look.status, ending)
+        await self._store(look)
+        self._backoffs[look.job.metadata.uid] = look.backoff
+        failed = await self._writes.release(entries.release)
+        for pod in entries.release:
+            if pod.metadata.uid not in failed:
+                tracked.pop(pod.metadata.uid, None)
+        settle(look.status, tracked)
+        is_done = not entries.is_full and not failed and is_settled(look.status)
+        if ending is not None and is_done and not look.status.terminating:
+            self._finish(look, ending)
+        await self._store(look)
+        for error in failed.values():
+            raise error
+
+    def _finish(self, look: _Look, ending: JobCondition) -> None:
+        final = conditions.FINAL[ending.type]
+        now_ns = self._clock.now_ns()
+        conditions.put(look.status, conditions.condition(final, ending.reason, ending.message, now_ns))
+        if final == conditions.FAILED:
+            look.news = (WARNING, ending.reason, ending.message)
+            return
+        look.status.completion_time = rfc3339(now_ns)
+        look.news = (NORMAL, "Completed", "Job completed")
+        wanted = look.scene.job.spec.completions
+        if wanted is not None and look.status.succeeded > wanted:
+            text = "Too many succeeded pods running after completion count reached"
+            self._recorder.event(look.job, WARNING, "TooManySucceededPods", text)
+
+    async def _store(self, look: _Look) -> None:
+        """Write the status, on top of the one it is based on, if it says anything new."""
+        if look.status != look.job.status:
+            job = msgspec.structs.replace(look.job, status=look.status)
+            look.job = await self._client.update(job, subresource="status")
+            look.status = own_copy(look.job.status)
+            self._written[look.job.metadata.uid] = int(look.job.metadata.resource_version)
+        if look.news is not None:
+            self._recorder.event(look.job, *look.news)
+            look.news = None
+
+
+def _adopted(pod: Pod) -> Pod:
+    """As it is since it was adopted a moment ago."""
+    if TRACKING in pod.metadata.finalizers:
+        return pod
+    meta = msgspec.structs.replace(pod.metadata, finalizers=[*pod.metadata.finalizers, TRACKING])
+    return msgspec.structs.replace(pod, metadata=meta)
