@@ -6,6 +6,7 @@ In go the paths on the node, out comes the text for `state.terminated.message`, 
 from __future__ import annotations
 
 import os
+import stat
 from collections import deque
 from typing import Final
 
@@ -31,11 +32,12 @@ def _head(path: str, most: int) -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return b""
-    with os.fdopen(handle, "rb") as opened:
-        try:
-            return opened.read(most) or b""
-        except OSError:
-            return b""
+    try:
+        return os.read(handle, most) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)
 
 
 def _end_of_log(path: str) -> bytes:

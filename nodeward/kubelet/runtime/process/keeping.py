@@ -9,6 +9,7 @@ nobody knows how, and nothing of it is left running; a container that never ran 
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from typing import Any, Final
 from nodeward.kubelet.runtime.process import notes, tree
 from nodeward.kubelet.runtime.process.notes import EXITED, PLAN, STARTED, Exited, Plan, Started
 
+LOG: Final = logging.getLogger(__name__)
 _POD: Final = "pod"
 UNKNOWN: Final = "ContainerStatusUnknown"
 _UNKNOWN_MESSAGE: Final = "The container could not be located when it was looked for: its supervisor is gone"
@@ -73,6 +75,14 @@ def remove(directory: str) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
+def _give_up(directory: str, *container_ids: str) -> None:
+    """Nobody can say what this was: end what may run of it, and clear it away."""
+    LOG.warning("%s cannot be understood: what runs of it is ended", directory)
+    for each in container_ids:
+        tree.kill_all(tree.marked(each))
+    remove(directory)
+
+
 def ending(directory: str, plan: Plan, now_ns: int) -> Exited:
     """How a container ended whose supervisor is gone."""
     found: Exited | None = _note(directory, EXITED)
@@ -92,7 +102,7 @@ def find_all(root: str, now_ns: int) -> list[KeptPod]:
         directory = pod_directory(root, uid)
         pod = _note(directory, _POD)
         if pod is None:
-            remove(directory)
+            _give_up(directory, *_names(directory))
             continue
         containers = tuple(_containers(directory, now_ns))
         found.append(KeptPod(uid, str(pod["namespace"]), str(pod["name"]), containers))
@@ -108,7 +118,9 @@ def _containers(pod: str, now_ns: int) -> Iterator[KeptContainer]:
         try:
             # With the lock in our hands no supervisor is there, and a late one will not begin.
             started: Started | None = _note(directory, STARTED)
-            if plan is None or (lock is not None and started is None):
+            if plan is None:
+                _give_up(directory, name)
+            elif lock is not None and started is None:
                 remove(directory)
             elif started is None:
                 raise Unsettled

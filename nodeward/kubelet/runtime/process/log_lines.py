@@ -37,12 +37,18 @@ class LogFile:
     def write(self, data: bytes) -> None:
         try:
             if not self._is_in_place():
-                os.close(self._handle)
+                self.close()
                 self._open()
             while data:
                 data = data[os.write(self._handle, data) :]
         except OSError:
             return  # the disk is full or gone; the container goes on
+
+    def close(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+            self._identity = (0, 0)
 
     def _is_in_place(self) -> bool:
         try:

@@ -68,10 +68,15 @@ class ProcessRuntime:
     version: str = VERSION
     is_real: bool = True
 
-    def __init__(self, root: Path, clock: Clock, chance: Chance, *, has_pidfd: bool = True) -> None:
-        self._root = str(root)
+    def __init__(
+        self, root: Path, clock: Clock, chance: Chance, *, may_mount: bool = True, has_pidfd: bool = True
+    ) -> None:
+        """`root` is an absolute directory for this runtime alone. `may_mount`: try to give containers mounts of
+        their own. `has_pidfd`: the kernel can tell of a process's end."""
+        self._root = str(root.absolute())
         self._clock = clock
         self._chance = chance
+        self._may_mount = may_mount
         self._has_pidfd = has_pidfd
         self._listener: Listener = _nobody
         self._pods: dict[str, BookedPod] = {}
@@ -99,7 +104,8 @@ class ProcessRuntime:
         self._lock = lock
         self._listener = listener
         self._all_cpus = tuple(sorted(os.sched_getaffinity(0)))
-        self._way = await asyncio.to_thread(launching.possible_way, self._root)
+        if self._may_mount:
+            self._way = await asyncio.to_thread(launching.possible_way, self._root)
         if self._way == rootfs.NONE:
             LOG.warning(
                 "this machine allows no mount namespaces (as root, or unprivileged user namespaces): "

@@ -36,6 +36,7 @@ def main(directory: str) -> None:
     os.setsid()
     os.chdir("/")
     os.closerange(3, 1 << 16)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
     plan: Plan | None = None
     with suppress(FileNotFoundError):
         if notes.lock(directory) is not None:

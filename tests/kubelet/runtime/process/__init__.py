@@ -1,0 +1,1 @@
+"""The process runtime beyond what every runtime promises."""
