@@ -1,4 +1,4 @@
-"""Real containers as a ground: a containerd of its own for every test, in real time."""
+"""Real containers as a ground: one containerd for all tests, emptied by each, in real time."""
 
 from __future__ import annotations
 
@@ -6,31 +6,25 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import pytest
-
 from nodeward.kubelet.runtime.cri.runtime import CriRuntime
 from nodeward.kubelet.runtime.cri.sandbox_config import NodeSettings
 from nodeward.kubelet.runtime.interface import Runtime
 from nodeward.machinery.clock import Clock, RealClock
 from tests.contracts.runtimes.ground import Ground
-from tests.kubelet.runtime.containerd import IMAGE, Containerd, running_containerd, why_not
+from tests.kubelet.runtime.containerd import IMAGE, Containerd
 
 
 class CriGround(Ground):
-    """containerd, with nothing in it but the images of the tests."""
+    """Containers of containerd."""
 
     kind = "cri"
     image = IMAGE
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, containerd: Containerd) -> None:
         super().__init__(directory)
-        reason = why_not()
-        if reason:
-            pytest.skip(reason)
-        self._containerd: Containerd | None = None
+        self._containerd = containerd
 
     def make(self, clock: Clock) -> Runtime:
-        assert self._containerd is not None
         settings = NodeSettings(cgroup_root=self._containerd.cgroup_root)
         return CriRuntime(self._containerd.socket, clock, settings=settings, host_ips=("127.0.0.1",))
 
@@ -38,7 +32,4 @@ class CriGround(Ground):
         async def main() -> None:
             await play(RealClock())
 
-        home = self.directory / "containerd"
-        home.mkdir()
-        with running_containerd(home) as self._containerd:
-            asyncio.run(main())
+        asyncio.run(main())

@@ -12,7 +12,7 @@ from nodeward.kubelet.runtime.interface import (
     ImagePulled,
     PodGone,
 )
-from tests.contracts.runtimes.ground import BROKEN, DEAF, SERVES, Act, Ground, Scene, ends
+from tests.contracts.runtimes.ground import BROKEN, DEAF, LOOK, PATIENCE, SERVES, Act, Ground, Scene, ends
 
 _NS = 1e9
 
@@ -327,11 +327,11 @@ def test_changing_resources_of_what_is_not_there_is_no_error(ground: Ground) -> 
 
 async def _outcome(scene: Scene, uid: str) -> None:
     """One end of one start: it never ran, or ran and exited."""
-    if scene.heard.of(ContainerFailed, uid=uid):
-        assert not scene.heard.of(ContainerStarted, uid=uid)
-    else:
-        await scene.heard.wait_for(ContainerExited, uid=uid)
-        assert len(scene.heard.of(ContainerStarted, uid=uid)) == 1
+    heard = scene.heard
+    async with scene.clock.timeout(PATIENCE):
+        while not (failed := heard.of(ContainerFailed, uid=uid)) and not heard.of(ContainerExited, uid=uid):
+            await scene.clock.sleep(LOOK)
+    assert len(heard.of(ContainerStarted, uid=uid)) == (0 if failed else 1)
 
 
 def _exec(uid: str) -> ExecRequest:

@@ -1,0 +1,271 @@
+"""The messages of CRI v1 that the agent uses, and no others.
+
+In: the table below (field name, number, kind), written down from the published protocol. Out: protobuf message
+classes built when this module is imported, so that there are no generated files and no compiler to run. Fields left
+out are skipped by protobuf when they come in. Enumerations are declared as numbers, which is the same on the wire.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_Field = descriptor_pb2.FieldDescriptorProto
+
+_KINDS: Final = {
+    "bool": _Field.TYPE_BOOL,
+    "bytes": _Field.TYPE_BYTES,
+    "int32": _Field.TYPE_INT32,
+    "int64": _Field.TYPE_INT64,
+    "string": _Field.TYPE_STRING,
+    "uint32": _Field.TYPE_UINT32,
+    "uint64": _Field.TYPE_UINT64,
+}
+_MAP: Final = "strings"
+
+#: message -> "name=number kind"; a kind that is no scalar is a message, `strings` a map of text to text, `*` marks a
+#: repeated field
+_MESSAGES: Final[dict[str, tuple[str, ...]]] = {
+    # what both sides say about themselves
+    "VersionRequest": ("version=1 string",),
+    "VersionResponse": ("runtime_name=2 string", "runtime_version=3 string", "runtime_api_version=4 string"),
+    "StatusRequest": ("verbose=1 bool",),
+    "RuntimeCondition": ("type=1 string", "status=2 bool", "reason=3 string", "message=4 string"),
+    "RuntimeStatus": ("conditions=1 *RuntimeCondition",),
+    "StatusResponse": ("status=1 RuntimeStatus",),
+    # sandboxes
+    "DNSConfig": ("servers=1 *string", "searches=2 *string", "options=3 *string"),
+    "PortMapping": ("protocol=1 int32", "container_port=2 int32", "host_port=3 int32", "host_ip=4 string"),
+    "Int64Value": ("value=1 int64",),
+    "NamespaceOption": ("network=1 int32", "pid=2 int32", "ipc=3 int32", "target_id=4 string"),
+    "SecurityProfile": ("profile_type=1 int32", "localhost_ref=2 string"),
+    "SELinuxOption": ("user=1 string", "role=2 string", "type=3 string", "level=4 string"),
+    "LinuxSandboxSecurityContext": (
+        "namespace_options=1 NamespaceOption",
+        "selinux_options=2 SELinuxOption",
+        "run_as_user=3 Int64Value",
+        "supplemental_groups=5 *int64",
+        "privileged=6 bool",
+        "run_as_group=8 Int64Value",
+        "seccomp=9 SecurityProfile",
+    ),
+    "LinuxPodSandboxConfig": (
+        "cgroup_parent=1 string",
+        "security_context=2 LinuxSandboxSecurityContext",
+        "sysctls=3 strings",
+    ),
+    "PodSandboxMetadata": ("name=1 string", "uid=2 string", "namespace=3 string", "attempt=4 uint32"),
+    "PodSandboxConfig": (
+        "metadata=1 PodSandboxMetadata",
+        "hostname=2 string",
+        "log_directory=3 string",
+        "dns_config=4 DNSConfig",
+        "port_mappings=5 *PortMapping",
+        "labels=6 strings",
+        "annotations=7 strings",
+        "linux=8 LinuxPodSandboxConfig",
+    ),
+    "RunPodSandboxRequest": ("config=1 PodSandboxConfig", "runtime_handler=2 string"),
+    "RunPodSandboxResponse": ("pod_sandbox_id=1 string",),
+    "StopPodSandboxRequest": ("pod_sandbox_id=1 string",),
+    "StopPodSandboxResponse": (),
+    "RemovePodSandboxRequest": ("pod_sandbox_id=1 string",),
+    "RemovePodSandboxResponse": (),
+    "PodSandboxStatusRequest": ("pod_sandbox_id=1 string",),
+    "PodIP": ("ip=1 string",),
+    "PodSandboxNetworkStatus": ("ip=1 string", "additional_ips=2 *PodIP"),
+    "PodSandboxStatus": ("id=1 string", "state=3 int32", "network=5 PodSandboxNetworkStatus"),
+    "PodSandboxStatusResponse": ("status=1 PodSandboxStatus",),
+    "PodSandboxFilter": ("id=1 string", "label_selector=3 strings"),
+    "ListPodSandboxRequest": ("filter=1 PodSandboxFilter",),
+    "PodSandbox": (
+        "id=1 string",
+        "metadata=2 PodSandboxMetadata",
+        "state=3 int32",
+        "created_at=4 int64",
+        "labels=5 strings",
+        "annotations=6 strings",
+    ),
+    "ListPodSandboxResponse": ("items=1 *PodSandbox",),
+    # containers
+    "ImageSpec": ("image=1 string", "user_specified_image=18 string"),
+    "KeyValue": ("key=1 string", "value=2 bytes"),
+    "Mount": ("container_path=1 string", "host_path=2 string", "readonly=3 bool"),
+    "LinuxContainerResources": (
+        "cpu_period=1 int64",
+        "cpu_quota=2 int64",
+        "cpu_shares=3 int64",
+        "memory_limit_in_bytes=4 int64",
+        "oom_score_adj=5 int64",
+        "cpuset_cpus=6 string",
+    ),
+    "Capability": ("add_capabilities=1 *string", "drop_capabilities=2 *string"),
+    "LinuxContainerSecurityContext": (
+        "capabilities=1 Capability",
+        "privileged=2 bool",
+        "namespace_options=3 NamespaceOption",
+        "selinux_options=4 SELinuxOption",
+        "run_as_user=5 Int64Value",
+        "readonly_rootfs=7 bool",
+        "supplemental_groups=8 *int64",
+        "no_new_privs=11 bool",
+        "run_as_group=12 Int64Value",
+        "masked_paths=13 *string",
+        "readonly_paths=14 *string",
+        "seccomp=15 SecurityProfile",
+        "apparmor=16 SecurityProfile",
+    ),
+    "LinuxContainerConfig": (
+        "resources=1 LinuxContainerResources",
+        "security_context=2 LinuxContainerSecurityContext",
+    ),
+    "ContainerMetadata": ("name=1 string", "attempt=2 uint32"),
+    "ContainerConfig": (
+        "metadata=1 ContainerMetadata",
+        "image=2 ImageSpec",
+        "command=3 *string",
+        "args=4 *string",
+        "working_dir=5 string",
+        "envs=6 *KeyValue",
+        "mounts=7 *Mount",
+        "labels=9 strings",
+        "annotations=10 strings",
+        "log_path=11 string",
+        "stdin=12 bool",
+        "stdin_once=13 bool",
+        "tty=14 bool",
+        "linux=15 LinuxContainerConfig",
+        "stop_signal=18 int32",
+    ),
+    "CreateContainerRequest": (
+        "pod_sandbox_id=1 string",
+        "config=2 ContainerConfig",
+        "sandbox_config=3 PodSandboxConfig",
+    ),
+    "CreateContainerResponse": ("container_id=1 string",),
+    "StartContainerRequest": ("container_id=1 string",),
+    "StartContainerResponse": (),
+    "StopContainerRequest": ("container_id=1 string", "timeout=2 int64"),
+    "StopContainerResponse": (),
+    "RemoveContainerRequest": ("container_id=1 string",),
+    "RemoveContainerResponse": (),
+    "ContainerFilter": ("id=1 string", "label_selector=4 strings"),
+    "ListContainersRequest": ("filter=1 ContainerFilter",),
+    "Container": (
+        "id=1 string",
+        "pod_sandbox_id=2 string",
+        "metadata=3 ContainerMetadata",
+        "state=6 int32",
+        "labels=8 strings",
+    ),
+    "ListContainersResponse": ("containers=1 *Container",),
+    "ContainerStatusRequest": ("container_id=1 string",),
+    "ContainerStatus": (
+        "id=1 string",
+        "metadata=2 ContainerMetadata",
+        "state=3 int32",
+        "created_at=4 int64",
+        "started_at=5 int64",
+        "finished_at=6 int64",
+        "exit_code=7 int32",
+        "image=8 ImageSpec",
+        "image_ref=9 string",
+        "reason=10 string",
+        "message=11 string",
+        "labels=12 strings",
+        "annotations=13 strings",
+        "mounts=14 *Mount",
+        "log_path=15 string",
+    ),
+    "ContainerStatusResponse": ("status=1 ContainerStatus",),
+    "UpdateContainerResourcesRequest": ("container_id=1 string", "linux=2 LinuxContainerResources"),
+    "UpdateContainerResourcesResponse": (),
+    # commands in containers
+    "ExecSyncRequest": ("container_id=1 string", "cmd=2 *string", "timeout=3 int64"),
+    "ExecSyncResponse": ("stdout=1 bytes", "stderr=2 bytes", "exit_code=3 int32"),
+    "ExecRequest": (
+        "container_id=1 string",
+        "cmd=2 *string",
+        "tty=3 bool",
+        "stdin=4 bool",
+        "stdout=5 bool",
+        "stderr=6 bool",
+    ),
+    "ExecResponse": ("url=1 string",),
+    # images
+    "Image": (
+        "id=1 string",
+        "repo_tags=2 *string",
+        "repo_digests=3 *string",
+        "size=4 uint64",
+        "uid=5 Int64Value",
+        "username=6 string",
+    ),
+    "ListImagesRequest": (),
+    "ListImagesResponse": ("images=1 *Image",),
+    "ImageStatusRequest": ("image=1 ImageSpec",),
+    "ImageStatusResponse": ("image=1 Image",),
+    "PullImageRequest": ("image=1 ImageSpec", "sandbox_config=3 PodSandboxConfig"),
+    "PullImageResponse": ("image_ref=1 string",),
+}
+
+_PACKAGE: Final = "nodeward.cri"
+
+#: Where a namespace is shared: `NamespaceOption`.
+POD: Final = 0
+CONTAINER: Final = 1
+NODE: Final = 2
+TARGET: Final = 3
+#: `PodSandbox.state`
+SANDBOX_READY: Final = 0
+#: `Container.state`
+CREATED: Final = 0
+RUNNING: Final = 1
+EXITED: Final = 2
+
+
+def _build() -> dict[str, Any]:
+    file = descriptor_pb2.FileDescriptorProto(name="nodeward/cri.proto", package=_PACKAGE, syntax="proto3")
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for text in fields:
+            declared, kind = text.split(" ")
+            field_name, number = declared.split("=")
+            is_repeated = kind.startswith("*") or kind == _MAP
+            kind = kind.lstrip("*")
+            field = message.field.add(
+                name=field_name,
+                number=int(number),
+                label=_Field.LABEL_REPEATED if is_repeated else _Field.LABEL_OPTIONAL,
+                type=_KINDS.get(kind, _Field.TYPE_MESSAGE),
+            )
+            if kind == _MAP:
+                field.type_name = _add_map(message, name, field_name)
+            elif kind not in _KINDS:
+                field.type_name = f".{_PACKAGE}.{kind}"
+    # A pool of our own: another library in this process may have loaded the definitions under the same names.
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+        for name in _MESSAGES
+    }
+
+
+def _add_map(message: descriptor_pb2.DescriptorProto, owner: str, field_name: str) -> str:
+    """The message that protobuf wants for the entries of a map; its name is prescribed."""
+    entry_name = "".join(part.capitalize() for part in field_name.split("_")) + "Entry"
+    entry = message.nested_type.add(name=entry_name)
+    entry.options.map_entry = True
+    for number, name in enumerate(("key", "value"), 1):
+        entry.field.add(name=name, number=number, label=_Field.LABEL_OPTIONAL, type=_Field.TYPE_STRING)
+    return f".{_PACKAGE}.{owner}.{entry_name}"
+
+
+_CLASSES: Final = _build()
+
+
+def message(name: str) -> Any:
+    """The class of a message. It has no static type (it was made above), hence Any."""
+    return _CLASSES[name]

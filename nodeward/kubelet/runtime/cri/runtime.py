@@ -1,0 +1,405 @@
+"""Real containers: the agent's `Runtime` by way of CRI.
+
+Every command is a task of its own; within a pod they find each other by the tables here: a start that is under way is
+stopped rather than waited for, a removal waits for whatever is under way.
+
+What must stay true: what `interface.py` promises, also while the runtime is away for a time: what must happen in the
+end (stops, removals) is tried until it has happened, what may fail (sandboxes, starts) fails and is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from nodeward.api.core_v1.pod import Pod
+from nodeward.base.errors import WorldError
+from nodeward.kubelet.runtime.cri.calls import Calls, CriError
+from nodeward.kubelet.runtime.cri.cgroups import remove_group
+from nodeward.kubelet.runtime.cri.container_config import target_of
+from nodeward.kubelet.runtime.cri.endings import exited, image_of
+from nodeward.kubelet.runtime.cri.execution import SpdyExec, execute
+from nodeward.kubelet.runtime.cri.messages import EXITED, message
+from nodeward.kubelet.runtime.cri.pulling import Images, NotStarted
+from nodeward.kubelet.runtime.cri.recovery import recover
+from nodeward.kubelet.runtime.cri.resources import changed
+from nodeward.kubelet.runtime.cri.sandbox_config import NodeSettings
+from nodeward.kubelet.runtime.cri.sandboxes import AUTO, Sandbox, Sandboxes
+from nodeward.kubelet.runtime.cri.starting import Start, Starter
+from nodeward.kubelet.runtime.cri.watching import Running, Watcher
+from nodeward.kubelet.runtime.interface import (
+    ContainerFailed,
+    ContainerRequest,
+    ContainerStarted,
+    ExecRequest,
+    ExecResult,
+    FoundPod,
+    Listener,
+    PodGone,
+    RuntimeEvent,
+    SandboxFailed,
+    SandboxStarted,
+)
+from nodeward.machinery.clock import Clock
+
+LOG: Final = logging.getLogger(__name__)
+
+#: How long `start` waits for an answer.
+_GREETING_SECONDS: Final = 10.0
+#: The list of images is asked for anew this often, as long as nothing is pulled.
+_IMAGES_SECONDS: Final = 30.0
+#: Between tries of what must happen.
+_AGAIN_SECONDS: Final = 0.5
+#: How long `stop` waits for what is nearly done.
+_FINISH_SECONDS: Final = 2.0
+_MOST_OUTPUT: Final = 16 * 1024
+_NS: Final = 1e9
+_NOT_CREATED: Final = "CreateContainerError"
+
+
+@dataclass(slots=True)
+class _Pod:
+    sandbox: Sandbox | None = None
+    sandbox_task: asyncio.Task[None] | None = None
+    starts: dict[str, Start] = field(default_factory=dict)
+    start_tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    #: container id -> when it will be killed
+    stops: dict[str, int] = field(default_factory=dict)
+    removal: asyncio.Task[None] | None = None
+
+
+class CriRuntime:
+    """Containers of one node. `socket`: the path of the runtime's unix socket.
+
+    `network`: "auto", "pod" or "host" (see the package); `host_ips`: the node's addresses, which pods in its network
+    have.
+    """
+
+    is_real: bool = True
+
+    def __init__(
+        self,
+        socket: str,
+        clock: Clock,
+        *,
+        settings: NodeSettings | None = None,
+        network: str = AUTO,
+        host_ips: Sequence[str] = (),
+    ) -> None:
+        self.version: str = "unknown://"
+        self._socket = socket.removeprefix("unix://")
+        self._clock = clock
+        self._settings = settings or NodeSettings()
+        self._network = network
+        self._host_ips = tuple(host_ips)
+        self._listener: Listener = _nobody
+        self._pods: dict[str, _Pod] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        #: those that are short, and that nobody would do again
+        self._finishing: set[asyncio.Task[None]] = set()
+
+    # -- life
+
+    async def start(self, listener: Listener) -> None:
+        self._call = call = Calls(self._socket)
+        self._watcher = Watcher(call, self._clock, self._tell)
+        self._images = Images(call, self._clock, self._tell)
+        self._sandboxes = Sandboxes(call, self._settings, self._network, self._host_ips)
+        self._starter = Starter(call, self._images, self._settings)
+        try:
+            told = await call("Version", seconds=_GREETING_SECONDS)
+            await self._images.refresh()
+        except CriError as error:
+            await call.close()
+            raise WorldError(
+                f"no container runtime answers CRI v1 at unix://{self._socket}: {error.details}; "
+                "is it running, and may this user open the socket?"
+            ) from None
+        self.version = f"{told.runtime_name}://{told.runtime_version}"
+        self._listener = listener
+        self._spawn(self._watcher.run())
+        self._spawn(self._watch_images())
+
+    async def stop(self) -> None:
+        self._listener = _nobody
+        if self._finishing:
+            await asyncio.wait(list(self._finishing), timeout=_FINISH_SECONDS)
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._call.close()
+
+    async def recover(self) -> Sequence[FoundPod]:
+        under_way = {uid for uid, mine in self._pods.items() if mine.starts}
+        pods = []
+        for found in await recover(self._call, self._sandboxes, under_way):
+            pods.append(found.pod)
+            mine = self._pods.setdefault(found.pod.uid, _Pod())
+            if mine.sandbox_task is None or mine.sandbox_task.done():
+                mine.sandbox = found.sandbox
+            for each in found.pod.containers:
+                if each.exited is not None:
+                    self._watcher.forget(each.id)
+                elif each.id not in self._watcher:
+                    self._watcher.add(Running(found.pod.uid, each.name, each.id, each.started_ns))
+        return pods
+
+    def adopt(self, pod: Pod) -> FoundPod | None:
+        return None
+
+    # -- commands
+
+    def start_sandbox(self, pod: Pod, log_directory: str = "") -> None:
+        mine = self._pods.setdefault(pod.metadata.uid, _Pod())
+        if mine.sandbox_task is None or mine.sandbox_task.done():
+            mine.sandbox_task = self._spawn(self._start_sandbox(pod, log_directory, mine.removal))
+
+    def start_container(self, request: ContainerRequest) -> None:
+        uid, name = request.pod.metadata.uid, request.container.name
+        mine = self._pods.get(uid)
+        if mine is None or mine.sandbox is None or mine.removal is not None:
+            self._tell(ContainerFailed(uid, name, _NOT_CREATED, "the pod has no sandbox"))
+        elif name in mine.starts or self._watcher.get(uid, name) is not None:
+            self._tell(ContainerFailed(uid, name, _NOT_CREATED, f"container {name!r} runs already"))
+        else:
+            start = mine.starts[name] = Start(request.attempt)
+            mine.start_tasks[name] = self._spawn(self._start_container(mine, mine.sandbox, request, start))
+
+    def stop_container(self, uid: str, container: str, grace_seconds: float) -> None:
+        mine = self._pods.get(uid)
+        if mine is None:
+            return
+        if container in mine.starts:
+            mine.starts[container].stop(grace_seconds)
+            return
+        running = self._watcher.get(uid, container)
+        if running is None:
+            return
+        kill_ns = self._clock.monotonic_ns() + int(grace_seconds * _NS)
+        if kill_ns < mine.stops.get(running.id, kill_ns + 1):
+            mine.stops[running.id] = kill_ns
+            self._spawn(self._stop_container(mine, running.id, kill_ns))
+
+    def remove_container(self, uid: str, container_id: str) -> None:
+        if container_id not in self._watcher:
+            self._finish(self._spawn(self._remove_container(container_id)))
+
+    def remove_pod(self, uid: str) -> None:
+        mine = self._pods.setdefault(uid, _Pod())
+        if mine.removal is None:
+            for start in mine.starts.values():
+                start.stop(0)
+            under_way = [*mine.start_tasks.values(), *([mine.sandbox_task] if mine.sandbox_task else [])]
+            mine.removal = self._spawn(self._remove_pod(uid, mine, under_way))
+
+    def update_resources(self, uid: str, container: str, cpuset: str, resources: Mapping[str, int]) -> None:
+        """`resources`: cpu_shares, cpu_quota, cpu_period (microseconds), memory_limit_in_bytes."""
+        running = self._watcher.get(uid, container)
+        if running is not None:
+            self._spawn(self._update(running.id, container, changed(cpuset, resources)))
+
+    # -- answers
+
+    def simulated_probe(self, uid: str, container: str, kind: str, now_ns: int) -> bool | None:
+        return None
+
+    async def exec(self, request: ExecRequest) -> SpdyExec:
+        container_id = self._running(request).id
+        return await execute(self._call, container_id, request, lambda: container_id in self._watcher)
+
+    async def exec_sync(self, request: ExecRequest, timeout: float) -> ExecResult:
+        running = self._running(request)
+        try:
+            # The runtime counts whole seconds only; leaving the call ends the command, too.
+            async with self._clock.timeout(timeout):
+                answer = await self._call(
+                    "ExecSync",
+                    seconds=timeout + _GREETING_SECONDS,
+                    container_id=running.id,
+                    cmd=request.command,
+                    timeout=math.ceil(timeout),
+                )
+        except CriError as error:
+            if error.is_late:
+                raise TimeoutError(f"command took longer than {timeout:g}s") from None
+            raise
+        return ExecResult(answer.exit_code, (answer.stdout + answer.stderr)[:_MOST_OUTPUT])
+
+    def has_image(self, image: str) -> bool:
+        return self._images.has(image)
+
+    def images(self) -> Mapping[str, int]:
+        return self._images.sizes()
+
+    # -- what takes time
+
+    async def _start_sandbox(self, pod: Pod, logs: str, removal: asyncio.Task[None] | None) -> None:
+        uid = pod.metadata.uid
+        if removal is not None:
+            await asyncio.wait((removal,))
+        mine = self._pods.setdefault(uid, _Pod())
+        mine.sandbox_task = asyncio.current_task()
+        try:
+            mine.sandbox = await self._sandboxes.run(pod, logs)
+        except WorldError as error:
+            self._tell(SandboxFailed(uid, str(error)))
+            return
+        self._tell(SandboxStarted(uid, mine.sandbox.id, mine.sandbox.ips))
+
+    async def _start_container(
+        self, mine: _Pod, sandbox: Sandbox, request: ContainerRequest, start: Start
+    ) -> None:
+        uid, name = request.pod.metadata.uid, request.container.name
+        target = self._watcher.get(uid, target_of(request.pod, name))
+        try:
+            container_id, image_id = await self._starter.run(
+                request,
+                start,
+                sandbox.id,
+                is_on_host_network=sandbox.is_on_host_network,
+                target_id=target.id if target is not None else "",
+            )
+            status = await self._status_of(container_id, request, image_id)
+        except WorldError as error:
+            del mine.starts[name]
+            reason = error.reason if isinstance(error, NotStarted) else _NOT_CREATED
+            self._tell(ContainerFailed(uid, name, reason, str(error)))
+            return
+        del mine.starts[name]
+        self._watcher.add(Running(uid, name, container_id, status.started_at))
+        self._tell(
+            ContainerStarted(
+                uid,
+                name,
+                container_id,
+                image_of(status),
+                status.image_ref,
+                status.started_at,
+                request.attempt,
+            )
+        )
+        if status.state == EXITED:
+            self._watcher.ended(exited(status))
+        elif start.grace_seconds is not None:
+            self.stop_container(uid, name, start.grace_seconds)
+
+    async def _status_of(self, container_id: str, request: ContainerRequest, image_id: str) -> Any:
+        """It has started: whatever the runtime says about it now, nobody must think otherwise."""
+        try:
+            return (await self._call("ContainerStatus", container_id=container_id)).status
+        except CriError as error:
+            LOG.warning("container %s: %s", container_id, error)
+            return message("ContainerStatus")(
+                image={"image": request.container.image}, image_ref=image_id, started_at=self._clock.now_ns()
+            )
+
+    async def _stop_container(self, mine: _Pod, container_id: str, kill_ns: int) -> None:
+        while container_id in self._watcher:
+            left = (kill_ns - self._clock.monotonic_ns()) / _NS
+            try:
+                if left > 0:
+                    # The runtime counts whole seconds only, so the end of the grace period is kept here.
+                    async with self._clock.timeout(left):
+                        await self._call("StopContainer", container_id=container_id, timeout=math.ceil(left))
+                else:
+                    await self._call("StopContainer", container_id=container_id)
+                await self._watcher.look(container_id)
+            except TimeoutError:
+                continue
+            except CriError as error:
+                if not error.is_not_found:
+                    LOG.warning("container %s does not stop: %s", container_id, error)
+            if container_id in self._watcher:
+                await self._clock.sleep(_AGAIN_SECONDS)
+                await self._look(container_id)
+        mine.stops.pop(container_id, None)
+
+    async def _look(self, container_id: str) -> None:
+        try:
+            await self._watcher.look(container_id)
+        except CriError as error:
+            LOG.info("container %s: %s", container_id, error)
+
+    async def _remove_container(self, container_id: str) -> None:
+        try:
+            await self._call("RemoveContainer", container_id=container_id)
+        except CriError as error:
+            # Nothing is lost: it goes with its pod.
+            LOG.info("container %s is not removed: %s", container_id, error)
+
+    async def _remove_pod(self, uid: str, mine: _Pod, under_way: list[asyncio.Task[None]]) -> None:
+        if under_way:
+            await asyncio.wait(under_way)
+        while True:
+            try:
+                await self._remove_all(uid)
+                break
+            except CriError as error:
+                LOG.warning("pod %s is not removed: %s", uid, error)
+            await self._clock.sleep(_AGAIN_SECONDS)
+        remove_group(self._settings.cgroup_root, uid)
+        if self._pods.get(uid) is mine:
+            del self._pods[uid]
+        self._tell(PodGone(uid))
+
+    async def _remove_all(self, uid: str) -> None:
+        sandboxes = await self._sandboxes.of_pod(uid)
+        for each in sandboxes:
+            await self._call("StopPodSandbox", pod_sandbox_id=each.id)
+        for running in self._watcher.of_pod(uid):
+            await self._watcher.look(running.id)
+        for each in sandboxes:
+            await self._sandboxes.remove(each.id)
+        for running in self._watcher.of_pod(uid):
+            await self._watcher.look(running.id)
+
+    async def _update(self, container_id: str, name: str, linux: Any) -> None:
+        try:
+            await self._call("UpdateContainerResources", container_id=container_id, linux=linux)
+        except CriError as error:
+            LOG.warning("the resources of container %s (%s) stay as they are: %s", name, container_id, error)
+
+    async def _watch_images(self) -> None:
+        while True:
+            await self._clock.sleep(_IMAGES_SECONDS)
+            try:
+                await self._images.refresh()
+            except CriError as error:
+                LOG.info("images: %s", error)
+
+    # -- inside
+
+    def _running(self, request: ExecRequest) -> Running:
+        running = self._watcher.get(request.uid, request.container)
+        if running is None:
+            raise WorldError(f"container {request.container!r} does not run")
+        return running
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            # A bug, in the care of one container: it must be seen, and must not stop the others.
+            LOG.error("a task of the container runtime failed", exc_info=error)
+
+    def _finish(self, task: asyncio.Task[None]) -> None:
+        self._finishing.add(task)
+        task.add_done_callback(self._finishing.discard)
+
+    def _tell(self, event: RuntimeEvent) -> None:
+        self._listener(event)
+
+
+def _nobody(event: RuntimeEvent) -> None:
+    """Before an agent is there, and after."""
