@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.admission.chain import Chain
@@ -35,6 +37,7 @@ class Api:
         self._strategies: Mapping[Kind, Strategy] = {kind: make_strategy(kind) for kind in stored}
         self._twins = {kind.resource: kind for kind in stored if not kind.stored_as}
         self._selecting: dict[Kind, Selecting] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def stored_kind(self, kind: Kind) -> Kind:
         """The kind whose form is stored: itself, unless it is a view of another."""
@@ -49,3 +52,9 @@ class Api:
         if found is None:
             found = self._selecting[kind] = Selecting(self.strategy(kind).selectable)
         return found
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let something go on after its request was answered; it ends with its connection."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,7 +1,7 @@
 """pods/exec, pods/attach, pods/portforward: a connection through to the pod's kubelet.
 
-What the two ends say to each other is theirs: bytes are handed on as they are, no faster than they are taken. A refusal
-of the kubelet is handed on too.
+What the two ends say to each other is theirs: bytes are handed on as they are, no faster than they are taken. Where a
+kubelet does not speak the protocol of the client it is translated (`translating`). Refusals of kubelets are handed on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ from nodeward.apiserver.api import Api
 from nodeward.apiserver.kubelet_access import unreachable
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.subresources.pod_target import chosen_container, find_pod, node_of
+from nodeward.apiserver.subresources.translating import (
+    spdy_headers,
+    spoken_here,
+    translate_command,
+    translate_ports,
+)
 from nodeward.machinery.serving.answer import Answer, TunnelSink
+from nodeward.machinery.serving.websocket import accept
 from nodeward.machinery.transport import ConnectionFailed, Request, Response
 from nodeward.machinery.upgrading import Switched, upgrade
 
@@ -47,6 +54,9 @@ async def connect(api: Api, call: Call, kind: Kind) -> Answer:
         raise bad_request("Upgrade request required")
     if access.tls is None:
         raise unreachable("this API server has no certificate to show to kubelets")
+    ours = spoken_here(api, node, call.request, call.subresource)
+    if ours:
+        request.method, request.headers = "POST", spdy_headers(ours)
     try:
         answer = await upgrade(host, port, access.tls, request, api.env.clock)
     except ConnectionFailed as error:
@@ -55,7 +65,21 @@ async def connect(api: Api, call: Call, kind: Kind) -> Answer:
         return Answer(
             answer.status, answer.body or b"", answer.headers.get("content-type", "text/plain; charset=utf-8")
         )
+    if ours:
+        return _translated(api, call, answer, ours)
     return Answer(101, headers=_named(answer.headers), tunnel=Relay(answer))
+
+
+def _translated(api: Api, call: Call, kubelet: Switched, protocol: str) -> Answer:
+    answer, socket, _ = accept(call.request, (protocol,), api.env.clock)
+    if socket is None:
+        kubelet.close()
+    elif call.subresource == "portforward":
+        api.spawn(translate_ports(socket, kubelet))
+    else:
+        streams = frozenset(name for name in _STREAMS if call.query.flag(name))
+        api.spawn(translate_command(socket, kubelet, streams))
+    return answer
 
 
 def _location(call: Call, pod: Pod) -> tuple[str, str]:

@@ -1,15 +1,17 @@
 """Requests that become connections: exec, attach and port-forward, over WebSocket or SPDY.
 
-Everything that can be refused is refused before the protocol is switched, in words that kubectl shows; what goes wrong
-later is told over the connection. Each connection is a task here, ended with its connection.
+Everything that can be refused is refused before the protocol is switched, in words that kubectl shows (as long as there
+is no colon in them: it would take them for YAML); what goes wrong later is told over the connection. Each connection is
+a task here, ended with its connection.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from typing import Any, Final
+import re
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from typing import Any, Final, TypeAlias
 
 from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
@@ -18,12 +20,20 @@ from nodeward.kubelet.runtime.interface import ExecRequest, LogOptions
 from nodeward.kubelet.server.channels import V4, V5, StreamOptions, Wire, run_command, show_output
 from nodeward.kubelet.server.finding import Found, Hosts, Refused, find_pod, has_container, log_attempt
 from nodeward.kubelet.server.log_page import SIMULATED, output
+from nodeward.kubelet.server.port_forwarding import PROTOCOL, TUNNELLED, PortForwarding
+from nodeward.kubelet.server.spdy_channels import SpdyChannels
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.serving.answer import Answer
+from nodeward.machinery.serving.raw_tunnel import RawTunnel
 from nodeward.machinery.serving.websocket import accept, wants_websocket
 from nodeward.machinery.transport import Request
 
 LOG: Final = logging.getLogger(__name__)
+
+SPDY: Final = "SPDY/3.1"
+LOCALHOST: Final = "127.0.0.1"
+#: Talks to a caller until all is said; told whether the caller can close single streams.
+Run: TypeAlias = Callable[[Wire, bool], Coroutine[Any, Any, None]]
 
 
 class Streams:
@@ -61,7 +71,7 @@ class Streams:
         def run(wire: Wire, closes_streams: bool) -> Coroutine[Any, Any, None]:
             return run_command(wire, options, lambda: runtime.exec(wanted), closes_streams=closes_streams)
 
-        return self._switch(request, found, run)
+        return self._switch(request, found, options, run)
 
     def attach(
         self, request: Request, namespace: str, pod: str, container: str, query: Mapping[str, str]
@@ -74,7 +84,7 @@ class Streams:
         if options.has_stdin:
             raise Refused(
                 400,
-                "the standard input of a running container cannot be attached to on this node: "
+                "the standard input of a running container cannot be attached to on this node; "
                 "attach without --stdin, or run a command with kubectl exec -i",
             )
         attempt = log_attempt(found.status(now_ns), pod, container, previous=False)
@@ -82,7 +92,7 @@ class Streams:
         def run(wire: Wire, closes_streams: bool) -> Coroutine[Any, Any, None]:
             return show_output(wire, options, self._output(found, container, attempt), options.is_tty)
 
-        return self._switch(request, found, run)
+        return self._switch(request, found, options, run)
 
     def _output(self, found: Found, container: str, attempt: int) -> AsyncIterator[tuple[int, bytes]]:
         if found.is_real:
@@ -96,16 +106,57 @@ class Streams:
             await self._clock.sleep(1)
 
     def port_forward(self, request: Request, namespace: str, pod: str) -> Answer:
-        raise Refused(501, "port forwarding is not there")
-
-    def _switch(self, request: Request, found: Found, run: Any) -> Answer:
-        if not wants_websocket(request):
-            raise Refused(400, "Upgrade request required")
-        has_v5 = EXTEND_WEB_SOCKETS in found.held.agent.features.names
-        answer, socket, protocol = accept(request, (V5, V4) if has_v5 else (V4,), self._clock)
-        if socket is not None:
-            self._spawn(run(socket, protocol == V5))
+        found = find_pod(self._hosts, namespace, pod)
+        status = found.status(self._clock.now_ns())
+        if status.phase != "Running":
+            raise Refused(500, f"pod not found ({quote(f'{pod}_{namespace}')})")
+        if not found.is_real:
+            raise Refused(500, f"pod {pod} is simulated, so nothing listens on its ports")
+        # Processes on this machine listen where they like; only a pod with a network of its own has an address.
+        host = status.pod_ip if status.pod_ip and status.pod_ip != status.host_ip else LOCALHOST
+        if wants_websocket(request):
+            protocols = (TUNNELLED,) if self._has_web_sockets(found) else ()
+            answer, socket, _ = accept(request, protocols, self._clock)
+            if socket is not None:
+                self._spawn(PortForwarding(socket, host, pod, found.held.uid, self._clock).run())
+            return answer
+        tunnel = RawTunnel(self._clock)
+        answer = _switched(request, (PROTOCOL,), tunnel)
+        self._spawn(PortForwarding(tunnel, host, pod, found.held.uid, self._clock).run())
         return answer
+
+    # -- inside
+
+    def _switch(self, request: Request, found: Found, options: StreamOptions, run: Run) -> Answer:
+        """Let `run` talk to the caller, in whatever protocol the caller knows."""
+        if wants_websocket(request):
+            protocols = (V5, V4) if self._has_web_sockets(found) else (V4,)
+            answer, socket, protocol = accept(request, protocols, self._clock)
+            if socket is not None:
+                self._spawn(run(socket, protocol == V5))
+            return answer
+        tunnel = RawTunnel(self._clock)
+        answer = _switched(request, (V4,), tunnel)
+        self._spawn(self._over_spdy(SpdyChannels(tunnel, options, self._clock), run))
+        return answer
+
+    @staticmethod
+    async def _over_spdy(channels: SpdyChannels, run: Run) -> None:
+        session = asyncio.create_task(channels.run())
+        try:
+            if await channels.opened():
+                await run(channels, True)
+                # The caller closes when it has read everything; what it says until then is of no interest.
+                await asyncio.wait((session,))
+        finally:
+            session.cancel()
+            await asyncio.gather(session, return_exceptions=True)
+            channels.close()
+
+    @staticmethod
+    def _has_web_sockets(found: Found) -> bool:
+        """Whether the node declares KEP-4006: with that, the newest WebSocket protocols are spoken."""
+        return EXTEND_WEB_SOCKETS in found.held.agent.features.names
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(self._guard(work))
@@ -118,3 +169,18 @@ class Streams:
             await work
         except WorldError as error:
             LOG.info("%s", error)
+
+
+def _switched(request: Request, protocols: tuple[str, ...], tunnel: RawTunnel) -> Answer:
+    """The answer to who wants to switch to SPDY."""
+    headers = request.headers
+    is_spdy = headers.get("upgrade", "").lower() == SPDY.lower()
+    if not is_spdy or "upgrade" not in headers.get("connection", "").lower():
+        raise Refused(400, "Upgrade request required")
+    offered = re.split(r"[,\n]\s*", headers.get("x-stream-protocol-version", ""))
+    agreed = next((name for name in protocols if name in offered), None)
+    if agreed is None:
+        known = " ".join(protocols)
+        raise Refused(403, f"unable to upgrade: unable to negotiate protocol: server supports [{known}]")
+    answered = {"Connection": "Upgrade", "Upgrade": SPDY, "X-Stream-Protocol-Version": agreed}
+    return Answer(101, headers=answered, tunnel=tunnel)

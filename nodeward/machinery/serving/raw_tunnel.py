@@ -1,0 +1,89 @@
+"""A connection that has switched to bytes of its own, with the face of a `WebSocket`: pieces in, pieces out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Final
+
+from nodeward.machinery.clock import Clock, Timer
+from nodeward.machinery.serving.answer import TunnelSink
+
+#: The peer is not read from while more than this waits for us.
+_MOST_WAITING: Final = 1 << 20
+#: How long a peer may take to close after we have said all there was.
+_LINGER_SECONDS: Final = 5.0
+
+
+class RawTunnel:
+    """Implements `Tunnel`; the side of the handler is `messages`, `send`, `over` and `close`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._sink: TunnelSink | None = None
+        self._waiting: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._has_news = asyncio.Event()
+        self._is_over = asyncio.Event()
+        self._linger: Timer | None = None
+
+    # -- the connection's side
+
+    def start(self, sink: TunnelSink) -> None:
+        self._sink = sink
+        self._has_news.set()
+
+    def received(self, data: bytes) -> None:
+        if self._is_over.is_set():
+            return
+        self._waiting.append(data)
+        self._waiting_bytes += len(data)
+        self._has_news.set()
+        if self._waiting_bytes > _MOST_WAITING and self._sink is not None:
+            self._sink.pause()
+
+    def gone(self) -> None:
+        self._sink = None
+        self._is_over.set()
+        self._has_news.set()
+        if self._linger is not None:
+            self._linger.cancel()
+
+    # -- the handler's side
+
+    async def messages(self) -> AsyncIterator[bytes]:
+        """What the peer sends, until it is gone."""
+        while True:
+            while self._waiting:
+                piece = self._waiting.popleft()
+                self._waiting_bytes -= len(piece)
+                if self._waiting_bytes <= _MOST_WAITING and self._sink is not None:
+                    self._sink.resume()
+                yield piece
+            if self._is_over.is_set():
+                return
+            self._has_news.clear()
+            await self._has_news.wait()
+
+    async def send(self, message: bytes) -> None:
+        """Waits while the peer does not read, and does nothing once it is gone."""
+        sink = self._sink
+        if sink is not None and not self._is_over.is_set():
+            sink.write(message)
+            await sink.drained()
+
+    async def over(self) -> None:
+        await self._is_over.wait()
+
+    def close(self) -> None:
+        """The peer may close first, so that it has read everything."""
+        self._is_over.set()
+        self._has_news.set()
+        if self._sink is not None:
+            self._sink.resume()
+            self._linger = self._clock.call_later(_LINGER_SECONDS, self._end)
+
+    def _end(self) -> None:
+        if self._sink is not None:
+            self._sink.finish()
