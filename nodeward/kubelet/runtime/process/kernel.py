@@ -20,6 +20,7 @@ MS_PRIVATE: Final = 1 << 18
 MNT_DETACH: Final = 2
 
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_NAME: Final = 15
 _PR_SET_CHILD_SUBREAPER: Final = 36
 #: Numbers of pivot_root, which the C library does not offer.
 _PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
@@ -67,3 +68,8 @@ def adopt_orphans() -> None:
 def die_with_parent(signal: int) -> None:
     """Send this process a signal when the thread that made it ends."""
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0), "prctl")
+
+
+def name_process(name: str) -> None:
+    """What `ps` and `top` call this process; at most 15 characters."""
+    _check(_libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl")

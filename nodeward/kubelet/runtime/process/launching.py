@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 import sys
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
 import nodeward
 from nodeward.base.errors import WorldError
-from nodeward.kubelet.runtime.process import rootfs, shim
+from nodeward.kubelet.runtime.process import nursery, rootfs
 
 _ROOT: Final = str(Path(nodeward.__file__).parent.parent)
 _START: Final = (
@@ -59,20 +62,52 @@ def _spawn(code: str, arguments: Sequence[str], files: Mapping[int, int | str]) 
             os.close(handle)
 
 
-def spawn_shim(directory: str) -> int:
-    """Start a container's supervisor; gives the file its first answer can be read from."""
-    answer, telling = os.pipe2(os.O_CLOEXEC)
-    try:
-        pid = spawn(shim, (directory,), {0: os.devnull, 1: telling, 2: f"{directory}/trouble"})
-    except WorldError:
-        os.close(answer)
-        raise
-    finally:
-        os.close(telling)
-    # It leaves as soon as its child, which nobody waits for, is there.
-    os.waitpid(pid, 0)
-    os.set_blocking(answer, False)
-    return answer
+class Nursery:
+    """The agent's side of the process that makes supervisors; started when first needed, and again if it is lost."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._pid = 0
+
+    def spawn_shim(self, directory: str) -> int:
+        """Start a container's supervisor; gives the file its first answer can be read from."""
+        answer, telling = os.pipe2(os.O_CLOEXEC)
+        try:
+            with self._lock:
+                self._send(directory.encode(), telling)
+        except (OSError, WorldError) as error:
+            os.close(answer)
+            raise WorldError(f"cannot start a supervisor: {error}") from error
+        finally:
+            os.close(telling)
+        os.set_blocking(answer, False)
+        return answer
+
+    def _send(self, message: bytes, file: int) -> None:
+        if self._socket is not None:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                socket.send_fds(self._socket, [message], [file])
+                return
+            self._close()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket = ours
+        with theirs:
+            self._pid = spawn(nursery, (), {0: theirs.fileno(), 1: os.devnull, 2: os.devnull})
+        socket.send_fds(ours, [message], [file])
+
+    def close(self) -> None:
+        """It ends; the supervisors do not."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._pid:
+            os.waitpid(self._pid, 0)
+            self._pid = 0
 
 
 def possible_way(directory: str) -> str:

@@ -82,6 +82,7 @@ class ProcessRuntime:
         self._pods: dict[str, BookedPod] = {}
         self._way = rootfs.NONE
         self._lock = -1
+        self._nursery = launching.Nursery()
         self._is_found = False
         self._all_cpus: tuple[int, ...] = ()
         #: what is let end when the agent goes, starts and removals of the dead, and what is not
@@ -127,6 +128,7 @@ class ProcessRuntime:
                 container.watch.close()
         self._pods.clear()
         self._is_found = False
+        await asyncio.to_thread(self._nursery.close)
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -317,7 +319,7 @@ class ProcessRuntime:
 
         def begin() -> int:
             keeping.make_container(directory, plan)
-            return launching.spawn_shim(directory)
+            return self._nursery.spawn_shim(directory)
 
         answer = await read_all(await asyncio.to_thread(begin))
         if not answer:

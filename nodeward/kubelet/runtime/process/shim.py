@@ -1,7 +1,7 @@
 """The supervisor of one container: starts the command, writes its log, waits for its end, notes how it ended.
 
-A program of its own, started with the container's directory as its only argument. It leaves its parent at once and
-lives on its own, so the agent may come and go. Its first answer, on its standard output, is what it noted: `started`
+A process of its own, given the container's directory (`nursery` makes it). It leaves its parent at once and lives on
+its own, so the agent may come and go. Its first answer, on its standard output, is what it noted: `started`
 or `exited`. SIGTERM passes the stop signal on to the command; SIGUSR1 kills everything the container has.
 
 What must stay true: when the command ends, nothing that it started lives on; the exit code is noted after that, and
@@ -146,9 +146,10 @@ class _Shim:
             becoming.execute(self._plan["argv"], self._plan["env"], self._plan["working_dir"])
         except becoming.Failure as failure:
             os.write(failing, json.dumps([failure.reason, str(failure)]).encode())
-        except OSError as error:
-            os.write(failing, json.dumps([becoming.CREATE, str(error)]).encode())
         finally:
+            error = sys.exc_info()[1]
+            if error is not None:
+                os.write(failing, json.dumps([becoming.CREATE, str(error)]).encode())
             os._exit(127)
 
     # -- while it runs
@@ -214,7 +215,3 @@ def _answer(kind: str, value: Started | Exited) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     os.dup2(nowhere, 1)
     os.close(nowhere)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -212,6 +212,22 @@ def test_an_exit_note_that_cannot_be_read_is_an_unknown_end(tmp_path: Path) -> N
     on_stage(tmp_path, play)
 
 
+def test_supervisors_are_made_again_after_the_nursery_was_killed(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        before = tree.descendants(os.getpid())
+        pod, _ = await stage.run(WAITS)
+        (nursery,) = [pid for pid in tree.descendants(os.getpid()) if pid not in before]
+        os.kill(nursery, signal.SIGKILL)
+        await stage.until(lambda: not tree.start_ticks(nursery))
+        other, _ = await stage.run(WAITS)
+        assert not stage.heard.of(ContainerExited)
+        for each in (pod, other):
+            assert await stage.shell(each, "echo hello") == "hello\n"
+        assert nursery not in tree.descendants(os.getpid())
+
+    on_stage(tmp_path, play)
+
+
 def test_two_agents_cannot_have_one_directory(tmp_path: Path) -> None:
     async def play(stage: Stage) -> None:
         other = Stage(tmp_path)
