@@ -23,6 +23,7 @@ class CriGround(Ground):
     def __init__(self, directory: Path, containerd: Containerd) -> None:
         super().__init__(directory)
         self._containerd = containerd
+        self.socket = containerd.socket
 
     def make(self, clock: Clock) -> Runtime:
         settings = NodeSettings(cgroup_root=self._containerd.cgroup_root)

@@ -31,6 +31,9 @@ IMAGE = "nodeward.test/busybox:1"
 USER_IMAGE = "nodeward.test/nobody:1"
 PAUSE_IMAGE = "nodeward.test/pause:1"
 
+#: Where Debian puts the plugins that set up networks.
+NETWORK_PLUGINS = Path("/usr/lib/cni")
+
 _NAMESPACE = "k8s.io"
 _NEEDED = ("containerd", "containerd-shim-runc-v2", "runc", "ctr", "busybox")
 _PATIENCE_SECONDS = 20.0
@@ -50,7 +53,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
   stream_server_address = "127.0.0.1"
   stream_server_port = "0"
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "{root}/cni/bin"
+    bin_dir = "{plugins}"
     conf_dir = "{root}/cni/net.d"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
@@ -68,7 +71,9 @@ class Containerd:
         #: where the agent puts its pods' groups; nobody else does
         self.cgroup_root = f"nodeward-test-{os.getpid()}-{directory.name}"
         config = directory / "config.toml"
-        config.write_text(_CONFIG.format(root=directory, socket=self.socket, pause=PAUSE_IMAGE))
+        config.write_text(
+            _CONFIG.format(root=directory, socket=self.socket, pause=PAUSE_IMAGE, plugins=NETWORK_PLUGINS)
+        )
         self._command = ["containerd", "--config", str(config), "--log-level", "error"]
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -167,6 +172,9 @@ def why_not() -> str:
     if os.geteuid() != 0:
         return "NOT ROOT: nothing of the CRI runtime was tested with containerd; run the tests as root"
     missing = [each for each in _NEEDED if shutil.which(each) is None]
+    busybox = shutil.which("busybox")
+    if busybox is not None and b"/ld-" in Path(busybox).read_bytes()[:4096]:
+        missing.append("static busybox")
     if missing:
         return (
             f"NO {', '.join(missing).upper()} HERE: nothing of the CRI runtime was tested with containerd; "
