@@ -10,10 +10,13 @@ import argparse
 from pathlib import Path
 from typing import Any, Final
 
+from nodeward.base.errors import ConfigError
 from nodeward.cli.server_flags import Wanted
 from nodeward.cluster.description import ClusterDescription, FleetPlan, Pool
 from nodeward.cluster.fleet_control import MAP_NAME
 from nodeward.cluster.fleet_file import fleet_text, load_fleet, load_fleet_file
+from nodeward.controllers import CONTROLLERS
+from nodeward.controllers.naming import chosen
 from nodeward.features import Gates
 from nodeward.features.gates import parse
 
@@ -32,7 +35,17 @@ def describe(args: argparse.Namespace, wanted: Wanted) -> ClusterDescription:
         fleet_map=MAP_NAME,
         has_scheduler=not args.no_scheduler,
         has_controllers=not args.no_controllers,
+        controllers=_controllers(args.controllers),
     )
+
+
+def _controllers(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    try:
+        chosen(CONTROLLERS, names)
+    except ConfigError as error:
+        raise ConfigError(f"--controllers: {error}") from None
+    return names
 
 
 def _real_pools(args: argparse.Namespace, version: str, gates: Gates) -> tuple[Pool, ...]:

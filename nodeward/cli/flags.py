@@ -6,6 +6,9 @@ import argparse
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from nodeward.cli import node_flags
+from nodeward.cli.flag_types import count, directory, number, port
+
 DEFAULT_DIR: Final = ".nodeward"
 DEFAULT_PORT: Final = 6443
 DEFAULT_NODES: Final = 0
@@ -26,35 +29,11 @@ class Command(NamedTuple):
     description: str
 
 
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port; want a number from 0 (any free one) to 65535")
-    return int(text)
-
-
-def _number(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no count; want a whole number from 1 on")
-    return int(text)
-
-
-def _directory(text: str) -> str:
-    if not text:
-        raise argparse.ArgumentTypeError("want a directory, not nothing; the present one is .")
-    return text
-
-
 def _server_flags(parser: argparse.ArgumentParser) -> None:
     """What every way to run an API server takes."""
     parser.add_argument(
         "--dir",
-        type=_directory,
+        type=directory,
         default=DEFAULT_DIR,
         metavar="DIR",
         help=f"where state and certificates are kept (default {DEFAULT_DIR})",
@@ -119,7 +98,7 @@ def _server_flags(parser: argparse.ArgumentParser) -> None:
 def _up(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port",
-        type=_port,
+        type=port,
         default=DEFAULT_PORT,
         metavar="PORT",
         help=f"the port to listen on, 0 for any free one (default {DEFAULT_PORT})",
@@ -132,7 +111,7 @@ def _up(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--nodes",
-        type=_number,
+        type=number,
         default=DEFAULT_NODES,
         metavar="N",
         help=f"how many nodes (default {DEFAULT_NODES})",
@@ -155,13 +134,19 @@ def _up(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-controllers", action="store_true", help="leave objects to controllers you run yourself"
     )
+    parser.add_argument(
+        "--controllers",
+        default="*",
+        metavar="NAME,...",
+        help="which controllers to run: * is all, foo adds one, -foo leaves one out (default *)",
+    )
     _server_flags(parser)
 
 
 def _apiserver(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--secure-port",
-        type=_port,
+        type=port,
         default=DEFAULT_PORT,
         dest="port",
         metavar="PORT",
@@ -317,7 +302,7 @@ def _scheduler(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--secure-port",
-        type=_port,
+        type=port,
         default=DEFAULT_SCHEDULER_PORT,
         metavar="PORT",
         help=f"their port, with a certificate made for the run; 0: no pages (default {DEFAULT_SCHEDULER_PORT})",
@@ -335,10 +320,10 @@ def _bench(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", choices=("text", "json"), default="text", help="how to print the figures"
     )
     parser.add_argument(
-        "--nodes", type=_count, default=5000, metavar="N", help="nodes in the cluster (default 5000)"
+        "--nodes", type=count, default=5000, metavar="N", help="nodes in the cluster (default 5000)"
     )
     parser.add_argument(
-        "--pods", type=_count, default=10000, metavar="N", help="pods in the cluster (default 10000)"
+        "--pods", type=count, default=10000, metavar="N", help="pods in the cluster (default 10000)"
     )
 
 
@@ -412,6 +397,27 @@ COMMANDS: Final = (
         "one, with the flags and the configuration file of kube-scheduler. Several may run\n"
         "side by side: copies of one elect a leader, others serve other schedulerNames.\n"
         "Ctrl-C stops it in good order.",
+    ),
+    Command(
+        "controllers",
+        "run the controllers alone, for any cluster",
+        "nodeward.cli.controllers",
+        node_flags.controllers_flags,
+        node_flags.CONTROLLERS,
+    ),
+    Command(
+        "kubelet",
+        "run nodes: a simulated fleet, or this machine",
+        "nodeward.cli.kubelet",
+        node_flags.kubelet_flags,
+        node_flags.KUBELET,
+    ),
+    Command(
+        "fleet",
+        "change the nodes of a fleet while it runs",
+        "nodeward.cli.fleet",
+        node_flags.fleet_flags,
+        node_flags.FLEET,
     ),
     Command(
         "features",

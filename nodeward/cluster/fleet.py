@@ -96,6 +96,11 @@ class Fleet:
         """How many nodes there are."""
         return sum(len(running.nodes) for running in self.pools.values())
 
+    @property
+    def is_healthy(self) -> bool:
+        """Whether it works, or has not begun yet."""
+        return not self._deleters or self.host.is_healthy
+
     # -- pools
 
     async def set_pool(self, pool: Pool) -> None:

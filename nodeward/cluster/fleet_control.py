@@ -158,6 +158,9 @@ def changes(before: FleetPlan, after: FleetPlan) -> list[str]:
             else _pool_changes(was, pool)
         )
     for name in sorted({*before.nodes, *after.nodes}):
+        pool_name, _, number = name.rpartition("-")
+        if pool_name not in new or int(number) >= new[pool_name].nodes:
+            continue  # it is gone, whatever was the matter with it
         was_state, state = before.nodes.get(name), after.nodes.get(name)
         was_off, is_off = (bool(each and each.is_cut_off) for each in (was_state, state))
         if was_off != is_off:

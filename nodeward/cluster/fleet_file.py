@@ -154,11 +154,7 @@ def _pool(tree: Mapping[str, Any], document: Document, at: str, version: str, pr
         runtime = "sim"
     chosen = tree.get("version", version)
     gates = tree.get("featureGates", {})
-    try:
-        known = Gates.of_mapping(chosen, gates)
-    except ConfigError as error:
-        problems.say(f"{at}.{'version' if 'version' in str(error) else 'featureGates'}", str(error))
-        known = Gates.of(version)
+    known = _gates(chosen, gates, at, problems)
     behaviour = USUAL
     try:
         behaviour = parse(tree.get("behaviour", ""))
@@ -171,15 +167,16 @@ def _pool(tree: Mapping[str, Any], document: Document, at: str, version: str, pr
     if pause_ns < 0:
         problems.say(f"{at}.rollout.pause", "want no time less than 0s")
     kubelet = tree.get("kubelet", {})
-    try:
-        load_tree(kubelet, f"{document.shown}: {at}.kubelet", chosen, gates)
-    except ConfigError as error:
-        problems.say(f"{at}.kubelet", str(error))
+    if known is not None:  # else nothing that needs a gate can be judged
+        try:
+            load_tree(kubelet, f"{document.shown}: {at}.kubelet", chosen, gates)
+        except ConfigError as error:
+            problems.say(f"{at}.kubelet", str(error))
     return Pool(
         name=name,
         nodes=nodes,
         version=chosen,
-        feature_gates=known.as_flag(),
+        feature_gates=known.as_flag() if known is not None else "",
         runtime=runtime,
         labels=tree.get("labels", {}),
         taints=tuple(
@@ -193,3 +190,14 @@ def _pool(tree: Mapping[str, Any], document: Document, at: str, version: str, pr
         at_once=at_once,
         pause_ns=pause_ns,
     )
+
+
+def _gates(version: str, gates: Mapping[str, bool], at: str, problems: Problems) -> Gates | None:
+    field = "version"
+    try:
+        Gates.of(version)
+        field = "featureGates"
+        return Gates.of_mapping(version, gates)
+    except ConfigError as error:
+        problems.say(f"{at}.{field}", str(error))
+        return None

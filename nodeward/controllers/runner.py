@@ -72,6 +72,16 @@ class Runner:
             for crew in crews:
                 await crew.is_quiet.wait()
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether no controller works any more although nobody stopped them."""
+        return self._task is not None and self._task.done()
+
+    async def ended(self) -> None:
+        """Wait until they all have failed, which is not expected."""
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
     async def stop(self) -> None:
         """At once: what is under way is abandoned, and found again at the next start."""
         if self._task is not None:

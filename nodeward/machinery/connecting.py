@@ -33,8 +33,12 @@ def connect(
     component: str = "nodeward",
     max_connections: int = 64,
     request_timeout: float | None = 60.0,
+    credentials: Credentials | None = None,
 ) -> Client:
-    """A client of the configured server. Nothing is sent yet; `environment` is for credential programs."""
+    """A client of the configured server. Nothing is sent yet; `environment` is for credential programs.
+
+    `credentials` take the place of those the configuration names.
+    """
 
     def open_transport(identity: Identity) -> Transport:
         return HttpTransport(
@@ -47,7 +51,8 @@ def connect(
             accept_gzip=config.accept_gzip,
         )
 
-    transport = CredentialTransport(credentials_of(config, clock, environment), open_transport)
+    shown = credentials or credentials_of(config, clock, environment)
+    transport = CredentialTransport(shown, open_transport)
     return Client(transport, clock=clock, component=component, headers=_impersonation(config))
 
 

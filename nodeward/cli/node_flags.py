@@ -1,0 +1,199 @@
+"""The flags of the commands for nodes and controllers: kubelet, fleet, controllers. Light, as `flags` is."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from nodeward.cli.flag_types import count, number, port
+
+DEFAULT_VERSION: Final = "1.37"
+DEFAULT_HEALTHZ_PORT: Final = 10248
+DEFAULT_CONTROLLERS_PORT: Final = 10257
+DEFAULT_FLEET_MAP: Final = "nodeward-fleet"
+
+KUBELET: Final = """\
+Run kubelets: thousands of simulated ones in one process (--fleet), or one that
+runs real containers on this machine (--node-name). An ordinary client of
+Nodeward's API server or of a real one. Ctrl-C stops it in good order; containers
+go on running.
+
+A fleet is described in the ConfigMap kube-system/nodeward-fleet, which may be
+edited while it runs: see nodeward fleet --help."""
+
+CONTROLLERS: Final = """\
+Run the controllers alone: ordinary clients of Nodeward's API server or of a real
+one. Copies elect a leader, with the lease of kube-controller-manager. Ctrl-C
+stops them in good order."""
+
+FLEET: Final = """\
+Look at the nodes of a fleet and change them while it runs. All of it is in one
+ConfigMap, kube-system/nodeward-fleet, which kubectl edit changes as well; these
+commands write it anew, without its comments."""
+
+
+def connection_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="how to reach the cluster (default: $KUBECONFIG, the pod's service account, or ~/.kube/config)",
+    )
+    parser.add_argument("--context", default="", metavar="NAME", help="the context of the kubeconfig to use")
+
+
+def _version_flags(parser: argparse.ArgumentParser, component: str) -> None:
+    parser.add_argument(
+        "--kubernetes-version",
+        default=DEFAULT_VERSION,
+        metavar="VERSION",
+        help=f"the Kubernetes version to behave like, 1.34 to 1.38 (default {DEFAULT_VERSION})",
+    )
+    parser.add_argument(
+        "--feature-gates",
+        default="",
+        metavar="NAME=BOOL,...",
+        help=f"feature gates, as {component} takes them",
+    )
+
+
+def _map_flag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--fleet-map",
+        default=DEFAULT_FLEET_MAP,
+        metavar="NAME",
+        help=f"the ConfigMap in kube-system that describes the fleet (default {DEFAULT_FLEET_MAP})",
+    )
+
+
+def _verbose(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-v", "--verbose", action="count", default=0, help="tell what happens; -vv tells more"
+    )
+
+
+def kubelet_flags(parser: argparse.ArgumentParser) -> None:
+    fleet = parser.add_argument_group("a fleet of simulated nodes")
+    fleet.add_argument(
+        "--fleet", type=number, default=0, metavar="N", help="run N simulated nodes, all alike"
+    )
+    fleet.add_argument(
+        "--fleet-config", default="", metavar="FILE", help="run the pools of simulated nodes a file describes"
+    )
+    fleet.add_argument(
+        "--fleet-name",
+        default="sim",
+        metavar="POOL",
+        help="what the nodes of --fleet are called: POOL-0 (default sim)",
+    )
+    fleet.add_argument(
+        "--fleet-map",
+        default=DEFAULT_FLEET_MAP,
+        metavar="NAME",
+        help=f"the ConfigMap in kube-system that describes the fleet (default {DEFAULT_FLEET_MAP})",
+    )
+    connection_flags(parser)
+    _version_flags(parser, "kubelet")
+    parser.add_argument(
+        "--healthz-bind-address",
+        default="127.0.0.1",
+        metavar="IP",
+        help="where /healthz and /metrics answer (default 127.0.0.1)",
+    )
+    parser.add_argument(
+        "--healthz-port",
+        type=port,
+        default=DEFAULT_HEALTHZ_PORT,
+        metavar="PORT",
+        help=f"their port; 0: no pages (default {DEFAULT_HEALTHZ_PORT})",
+    )
+    _verbose(parser)
+
+
+def controllers_flags(parser: argparse.ArgumentParser) -> None:
+    connection_flags(parser)
+    parser.add_argument(
+        "--controllers",
+        default="*",
+        metavar="NAME,...",
+        help="which ones to run: * is all, foo adds one, -foo leaves one out (default *)",
+    )
+    parser.add_argument(
+        "--leader-elect",
+        choices=("true", "false"),
+        nargs="?",
+        const="true",
+        default="true",
+        help="whether to work only while no other copy does (default true)",
+    )
+    parser.add_argument(
+        "--use-service-account-credentials",
+        choices=("true", "false"),
+        nargs="?",
+        const="true",
+        default="false",
+        help="whether each controller acts as its own service account (default false: all as the kubeconfig says)",
+    )
+    parser.add_argument(
+        "--root-ca-file",
+        default="",
+        metavar="FILE",
+        help="certificates for the kube-root-ca.crt of every namespace (default: those of the kubeconfig)",
+    )
+    _version_flags(parser, "kube-controller-manager")
+    parser.add_argument(
+        "--bind-address",
+        default="127.0.0.1",
+        metavar="IP",
+        help="where /healthz, /livez, /readyz and /metrics answer whoever asks (default 127.0.0.1)",
+    )
+    parser.add_argument(
+        "--secure-port",
+        type=port,
+        default=DEFAULT_CONTROLLERS_PORT,
+        metavar="PORT",
+        help=f"their port, with a certificate made for the run; 0: no pages (default {DEFAULT_CONTROLLERS_PORT})",
+    )
+    _verbose(parser)
+
+
+def fleet_flags(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    def action(name: str, summary: str, target: str = "") -> argparse.ArgumentParser:
+        below = actions.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", allow_abbrev=False
+        )
+        below.set_defaults(parser=below)
+        if target:
+            below.add_argument("target", metavar=target, help=f"the {target.lower()}")
+        connection_flags(below)
+        _map_flag(below)
+        return below
+
+    action("list", "list pools, how many of their nodes are ready, versions and gates")
+    upgrade = action("upgrade", "give the kubelets of a pool another version or other gates", "POOL")
+    upgrade.add_argument(
+        "--version", default="", dest="to_version", metavar="VERSION", help="the version, 1.34 to 1.38"
+    )
+    upgrade.add_argument(
+        "--feature-gates", default="", metavar="NAME=BOOL,...", help="gates to set; others stay as they are"
+    )
+    upgrade.add_argument(
+        "--at-once",
+        type=count,
+        default=0,
+        metavar="N",
+        help="restart so many kubelets at a time (default: a tenth)",
+    )
+    upgrade.add_argument(
+        "--pause",
+        default="",
+        metavar="DURATION",
+        help="wait so long before the next ones, such as 30s (default 1s)",
+    )
+    scale = action("scale", "change how many nodes a pool has; the last ones go first", "POOL")
+    scale.add_argument("nodes", type=number, metavar="N", help="how many nodes")
+    action("cut-off", "take the network of a node away", "NODE")
+    action("reconnect", "give a node its network back", "NODE")
+    action("reboot", "reboot a node: its containers end, and it has another boot id", "NODE")
