@@ -15,6 +15,7 @@ from nodeward.api.scheme import Kind, Scheme
 from nodeward.apiserver.auth.user import ANONYMOUS_USER, Attributes, User
 from nodeward.base.fielderror import quote
 from nodeward.machinery.transport import Request
+from nodeward.rules.selectors import Fields, SelectorError, any_fields
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
@@ -92,6 +93,8 @@ def _int(digits: str) -> int:
 #: What most requests ask beside their path.
 NO_QUERY = Query("")
 
+_NARROWED: Final = frozenset({"list", "watch", "deletecollection"})
+_ALL_FIELDS: Final = Fields()
 _ONE = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
 _MANY = {
     "GET": "list",
@@ -139,6 +142,7 @@ class Call:
 
     def attributes(self) -> Attributes:
         """What authorization is asked."""
+        fields = self._fields()
         return Attributes(
             user=self.user,
             verb=self.verb,
@@ -146,11 +150,21 @@ class Call:
             version=self.version,
             resource=self.resource,
             subresource=self.subresource,
-            name=self.name,
+            # A list of one name is about that one: it may be allowed where a list of all is not.
+            name=self.name or fields.exact("metadata.name") or "",
             namespace=self.namespace,
             path=self.path,
             is_resource_request=self.is_resource,
+            field_selector=fields.terms,
         )
+
+    def _fields(self) -> Fields:
+        """What a request for many is narrowed to. A selector nobody can read, which is refused later, to nothing."""
+        text = self.query.get("fieldSelector") if self.verb in _NARROWED else ""
+        try:
+            return any_fields(text) if text else _ALL_FIELDS
+        except SelectorError:
+            return _ALL_FIELDS
 
     def warn(self, text: str) -> None:
         if text not in self.warnings:

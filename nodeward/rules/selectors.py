@@ -270,6 +270,15 @@ def parse_fields(text: str, known: Iterable[str]) -> Fields:
     if not text:
         return Fields()
     supported = frozenset(known)
+    found = any_fields(text)
+    for path, _, _ in found.terms:
+        if path not in supported:
+            raise SelectorError(f"field label not supported: {path}")
+    return found
+
+
+def any_fields(text: str) -> Fields:
+    """A field selector of whatever paths."""
     terms: list[tuple[str, str, bool]] = []
     for part in _split_unescaped(text):
         if not part:
@@ -277,10 +286,7 @@ def parse_fields(text: str, known: Iterable[str]) -> Fields:
         match = re.match(r"((?:\\.|[^\\=!])*)(!=|==|=)(.*)", part, re.DOTALL)
         if match is None:
             raise SelectorError(f"invalid selector: '{text}'; can't understand '{part}'")
-        path = match[1]
-        if path not in supported:
-            raise SelectorError(f"field label not supported: {path}")
-        terms.append((path, re.sub(r"\\(.)", r"\1", match[3]), match[2] != "!="))
+        terms.append((match[1], re.sub(r"\\(.)", r"\1", match[3]), match[2] != "!="))
     return Fields(tuple(terms))
 
 
