@@ -6,6 +6,7 @@ may fail, in the way users know.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from nodeward.api.core_v1.pod import Pod
@@ -48,6 +49,10 @@ class Hands(Protocol):
 
     async def forget(self, uid: str) -> None:
         """The API knows the pod no more: all of it goes."""
+        ...
+
+    async def keep_only(self, uids: Collection[str]) -> None:
+        """All pods there are, after a restart: what is left of any other goes."""
         ...
 
     async def probe(self, pod: Pod, plan: ProbePlan) -> tuple[bool | None, str]:

@@ -269,9 +269,15 @@ class Host:
     def _registered(self, agent: Agent) -> None:
         """The node is known: take care of its pods, the oldest first, as they were admitted before."""
         pods = self._pod_informer.by_index(_BY_NODE, agent.name)
-        admitted = agent.admitted
+        admitted, known = agent.admitted, {*agent.held, *(pod.metadata.uid for pod in pods)}
         if admitted is not None:
-            admitted.keep_only({*agent.held, *(pod.metadata.uid for pod in pods)})
+            admitted.keep_only(known)
+        if agent.hands is not None:
+            # A runtime may serve other nodes of this host too.
+            everywhere = {pod.metadata.uid for pod in self._pod_informer.list()}
+            self.pods.drop_strangers(
+                agent.hands, everywhere.union(*(each.held for each in self.nodes.agents.values()))
+            )
         is_new = {pod.metadata.uid: admitted is not None and pod.metadata.uid not in admitted for pod in pods}
         for pod in sorted(
             pods, key=lambda pod: (is_new[pod.metadata.uid], pod.metadata.creation_timestamp or "")

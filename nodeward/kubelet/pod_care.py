@@ -13,7 +13,7 @@ import asyncio
 import functools
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Final
 
 import msgspec
@@ -196,6 +196,12 @@ class PodCare:
         if agent.hands is not None:
             self._refresh_later(held, agent.hands)
 
+    def drop_strangers(self, hands: Hands, known: Collection[str]) -> None:
+        """What is on a real node of pods that went from the API while nobody was there to see goes too."""
+        for uid in [uid for uid in self.found if uid not in known]:
+            self._runtime.remove_pod(uid)
+        self._spawn(hands.keep_only(known))
+
     def forget_agent(self, agent: Agent) -> None:
         """The kubelet is gone, its containers are not: they are found again by the next one."""
         for uid, held in agent.held.items():
@@ -306,10 +312,9 @@ class PodCare:
 
     def _plan_probes(self, held: Held, now_ns: int) -> None:
         plans = held.plans = tuple(held.life.probes())
-        kept = {worker.plan: worker for worker in held.workers}
         workers = []
         for plan in plans:
-            worker = kept.get(plan)
+            worker = next((each for each in held.workers if each.plan == plan), None)
             if worker is None:
                 worker = ProbeWorker(plan, now_ns)
                 self._schedule_probe(held, worker, now_ns)
@@ -397,6 +402,8 @@ class PodCare:
         task = asyncio.create_task(self._guard(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        # One that was given up before it began would be missed by the interpreter.
+        task.add_done_callback(lambda _: work.close())
 
     @staticmethod
     async def _guard(work: Coroutine[Any, Any, None]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from nodeward.api.core_v1.container import Container, EphemeralContainer, VolumeMount
@@ -92,6 +92,16 @@ class RealHands:
                 shutil.rmtree(directory, ignore_errors=True)
 
         await asyncio.to_thread(remove_logs)
+
+    async def keep_only(self, uids: Collection[str]) -> None:
+        for uid in await asyncio.to_thread(self._present):
+            if uid not in uids:
+                await self.forget(uid)
+
+    def _present(self) -> list[str]:
+        """The pods of which there is anything on the disk."""
+        directories = {each.name for each in self._volumes.directory("").glob("*")}
+        return sorted(directories | {each.name.rpartition("_")[2] for each in self._logs.glob("*_*_*")})
 
     async def _tear_down(self, uid: str) -> None:
         async with self._lock(uid):
