@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nodeward.base.errors import WorldError
-from nodeward.kubelet.runtime.interface import ExecRequest, ExecSession
+from nodeward.kubelet.runtime.interface import ExecRequest, ExecSession, Mount
 from tests.contracts.runtimes.ground import SERVES, Ground, Scene, ends
 
 
@@ -91,16 +93,18 @@ def test_what_is_written_arrives_however_much(real: Ground) -> None:
     real.play(play)
 
 
-def test_a_command_that_takes_too_long_is_ended(real: Ground) -> None:
+def test_a_command_that_takes_too_long_is_ended(real: Ground, tmp_path: Path) -> None:
     async def play(scene: Scene) -> None:
-        pod, _ = await scene.running()
-        request = _shell(pod.metadata.uid, "echo $$ > /tmp/nodeward-pid; exec sleep 1000")
+        place = tmp_path / "place"
+        place.mkdir()
+        pod, _ = await scene.running(mounts=(Mount(str(place), "/place"),))
         with pytest.raises(TimeoutError):
-            await scene.runtime.exec_sync(request, 1)
-        found = await scene.runtime.exec_sync(
-            _shell(pod.metadata.uid, "kill -0 $(cat /tmp/nodeward-pid)"), 30
-        )
-        assert found.exit_code != 0
+            await scene.runtime.exec_sync(
+                _shell(pod.metadata.uid, "echo $$ > /place/pid; exec sleep 1000"), 1
+            )
+        look = "test -s /place/pid && { kill -0 $(cat /place/pid) 2>/dev/null && echo alive || echo dead; }"
+        found = await scene.runtime.exec_sync(_shell(pod.metadata.uid, look), 30)
+        assert found.output == b"dead\n"
 
     real.play(play)
 

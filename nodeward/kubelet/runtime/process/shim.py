@@ -4,6 +4,8 @@ A process of its own, given the container's directory (`nursery` makes it). It l
 its own, so the agent may come and go. Its first answer, on its standard output, is what it noted: `started`
 or `exited`. SIGTERM passes the stop signal on to the command; SIGUSR1 kills everything the container has.
 
+A container whose directory is removed belongs to nobody, and is ended.
+
 What must stay true: when the command ends, nothing that it started lives on; the exit code is noted after that, and
 after the last line of its output; then the supervisor ends, which is how a living agent hears of it.
 The time in logs and notes is the machine's: this process is part of the real world, as a container runtime would be.
@@ -27,6 +29,8 @@ from nodeward.kubelet.runtime.process.notes import EXITED, PLAN, STARTED, Exited
 #: How long output that somebody outside keeps open is waited for, when the command has ended.
 _LAST_WORDS_MS: Final = 1000
 _CHUNK: Final = 64 * 1024
+#: How often it is looked whether the container's directory is still there.
+_LOOK_MS: Final = 5000
 
 
 def main(directory: str) -> None:
@@ -76,8 +80,13 @@ class _Shim:
             told = f"{error.filename or 'starting'}: {error.strerror}"
             self._finish(Exited(code=128, at_ns=_now_ns(), reason=becoming.CREATE, message=told))
             return
+        looked_ns = _now_ns()
         while self._status is None:
-            self._wait(None)
+            self._wait(_LOOK_MS)
+            if _now_ns() - looked_ns >= _LOOK_MS * 10**6:
+                looked_ns = _now_ns()
+                if self._is_nobodys():
+                    self._end_it()
         self._kill_all()
         while self._streams and self._wait(_LAST_WORDS_MS):
             pass
@@ -154,7 +163,7 @@ class _Shim:
 
     # -- while it runs
 
-    def _wait(self, milliseconds: int | None) -> bool:
+    def _wait(self, milliseconds: int) -> bool:
         """Until something happens, and deal with it; False if nothing did."""
         poller = select.poll()
         for handle in (self._wakes, *self._streams):
@@ -183,7 +192,20 @@ class _Shim:
             if number == signal.SIGTERM:
                 os.kill(self._main, self._plan["stop_signal"])
             elif number == signal.SIGUSR1:
-                tree.kill_all([*tree.descendants(os.getpid()), *tree.marked(self._plan["id"])])
+                self._end_it()
+
+    def _end_it(self) -> None:
+        tree.kill_all([*tree.descendants(os.getpid()), *tree.marked(self._plan["id"])])
+
+    def _is_nobodys(self) -> bool:
+        """Its directory was removed: no agent will ever find it again."""
+        try:
+            os.stat(f"{self._directory}/{PLAN}")
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:
+            return False
+        return False
 
     def _reap(self, flags: int = os.WNOHANG) -> bool:
         """Everybody who died, ours or orphaned; False when nobody is left."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -208,6 +209,19 @@ def test_an_exit_note_that_cannot_be_read_is_an_unknown_end(tmp_path: Path) -> N
         await stage.runtime.start(stage.heard)
         (found,) = await stage.runtime.recover()
         assert [each.exited.reason for each in found.containers if each.exited] == ["ContainerStatusUnknown"]
+
+    on_stage(tmp_path, play)
+
+
+@pytest.mark.slow
+def test_a_container_whose_directory_is_removed_ends(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        _, started = await stage.run(WAITS)
+        await stage.runtime.stop()
+        shutil.rmtree(tmp_path / "runtime")
+        await stage.gone(started.id)
+        await stage.runtime.start(stage.heard)
+        assert not await stage.runtime.recover()
 
     on_stage(tmp_path, play)
 
