@@ -1,0 +1,190 @@
+"""KEP-5471 in the controllers: numbers in NoExecute taints, alone and from end to end with scheduler and kubelets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nodeward.api.core_v1.node import Node
+from nodeward.cluster.description import Pool
+from nodeward.cluster.identities import controller_client
+from nodeward.controllers import CONTROLLERS
+from nodeward.controllers.runner import Runner
+from nodeward.features.gates import Gates
+from nodeward.machinery.clock import SeededChance, VirtualClock
+from nodeward.machinery.virtual_loop import run_virtual
+from tests.controllers.live import Live, a_deployment, live
+from tests.keps.ledger import statement
+
+GATE = "TaintTolerationComparisonOperators=true"
+SLA = "example.com/sla"
+
+
+def taint(value: str, effect: str = "NoExecute", key: str = SLA) -> dict[str, str]:
+    return {"key": key, "value": value, "effect": effect}
+
+
+def above(number: str, seconds: int | None = None, effect: str = "NoExecute") -> dict[str, Any]:
+    found: dict[str, Any] = {"key": SLA, "operator": "Gt", "value": number, "effect": effect}
+    return found if seconds is None else {**found, "tolerationSeconds": seconds}
+
+
+def below(number: str) -> dict[str, Any]:
+    return {"key": SLA, "operator": "Lt", "value": number, "effect": "NoExecute"}
+
+
+async def set_taints(each: Live, node: str, *taints: dict[str, str]) -> None:
+    """As an operator with kubectl does."""
+    await each.client.patch(Node, node, {"spec": {"taints": list(taints)}})
+
+
+@statement("5471-T8")
+def test_a_pod_goes_when_its_node_falls_past_the_threshold() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with live(clock, Pool(name="n", feature_gates=GATE), gates=GATE) as each:
+            await set_taints(each, "n-0", taint("990"))
+            await each.run_pod("high", tolerations=[above("950")])
+            await each.run_pod("low", tolerations=[above("900")])
+            await each.run_pod("cheap", tolerations=[below("1000")])
+            await each.pass_time(60)
+            everywhere = {"high": "n-0", "low": "n-0", "cheap": "n-0"}
+            assert await each.places() == everywhere
+            # Still above for one, not any more for the other: 950 itself is not above 950.
+            await set_taints(each, "n-0", taint("950"))
+            await each.pass_time(60)
+            assert await each.places() == {"low": "n-0", "cheap": "n-0"}
+            await set_taints(each, "n-0", taint("1000"))
+            await each.pass_time(60)
+            assert await each.places() == {"low": "n-0"}
+            await set_taints(each, "n-0", taint("broken"))
+            await each.pass_time(60)
+            assert await each.places() == {}
+
+    run_virtual(main)
+
+
+@statement("5471-T9", part="controllers")
+def test_toleration_seconds_count_with_numbers_as_without() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with live(clock, Pool(name="n", feature_gates=GATE), gates=GATE) as each:
+            await each.run_pod("numbers", tolerations=[above("900", 60)])
+            await each.run_pod("plain", tolerations=[{**taint("950"), "tolerationSeconds": 60}])
+            await each.run_pod("for-good", tolerations=[above("900")])
+            await each.pass_time(5)
+            await set_taints(each, "n-0", taint("950"))
+            await each.pass_time(59)
+            assert sorted(await each.places()) == ["for-good", "numbers", "plain"]
+            await each.pass_time(2)
+            assert sorted(await each.places()) == ["for-good"]
+
+    run_virtual(main)
+
+
+@statement("5471-T24")
+def test_rolled_back_running_pods_go_on_unless_only_a_number_kept_them() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with live(clock, Pool(name="n", nodes=2, feature_gates=GATE), gates=GATE) as each:
+            await set_taints(each, "n-0", taint("950", "NoSchedule"))
+            await set_taints(each, "n-1", taint("950"))
+            await each.run_pod("soft", tolerations=[above("900", effect="NoSchedule")])
+            await each.run_pod("hard", tolerations=[above("900")])
+            await each.run_pod("both", tolerations=[above("900"), {"key": SLA, "operator": "Exists"}])
+            await each.pass_time(30)
+            before = await each.places()
+            assert (before["soft"], before["hard"]) == ("n-0", "n-1")
+            # The controllers are the last that still know numbers, and are started without the gate.
+            assert each.cluster.controllers is not None
+            await each.cluster.controllers.stop()
+            old = Runner(
+                lambda name: controller_client(each.cluster.server, name),
+                clock,
+                SeededChance(5),
+                gates=Gates.of("1.37"),
+                controllers=CONTROLLERS,
+            )
+            await old.start()
+            await each.pass_time(60)
+            after = await each.places()
+            assert after == {name: node for name, node in before.items() if name != "hard"}
+            told = await each.events("hard", "TaintManagerEviction")
+            assert told == [
+                ("Normal", "TaintManagerEviction", "Marking for deletion Pod default/hard"),
+            ]
+            await old.stop()
+
+    run_virtual(main)
+
+
+@statement("5471-T41", part="controllers")
+@pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute", "PreferNoSchedule"])
+def test_taints_from_conditions_come_and_go_besides_numbers_and_both_must_be_tolerated(effect: str) -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with live(clock, Pool(name="n", nodes=2, feature_gates=GATE), gates=GATE) as each:
+            for node in ("n-0", "n-1"):
+                await set_taints(each, node, taint("950", effect))
+            numbers = above("900", effect=effect)
+            await each.run_pod("p", tolerations=[numbers], nodeName="n-0")
+            await each.pass_time(20)
+            await each.report("n-0", "NetworkUnavailable", "True")
+            await each.pass_time(5)
+            network = "node.kubernetes.io/network-unavailable"
+            assert await each.marks("n-0") == [f"{SLA}:{effect}", f"{network}:NoSchedule"]
+            # New pods need both; the one that is there stays: its number holds.
+            await each.run_pod("new", tolerations=[numbers], nodeSelector={"kubernetes.io/hostname": "n-0"})
+            await each.run_pod(
+                "both",
+                tolerations=[numbers, {"key": network, "operator": "Exists"}],
+                nodeSelector={"kubernetes.io/hostname": "n-0"},
+            )
+            await each.pass_time(20)
+            assert await each.places() == {"p": "n-0", "new": "", "both": "n-0"}
+            each.host.cut_off("n-0")
+            await each.pass_time(62)
+            unreachable = "node.kubernetes.io/unreachable"
+            assert await each.marks("n-0") == [
+                f"{SLA}:{effect}",
+                f"{network}:NoSchedule",
+                f"{unreachable}:NoSchedule",
+                f"{unreachable}:NoExecute",
+            ]
+            each.host.reconnect("n-0")
+            await each.report("n-0", "NetworkUnavailable", "False")
+            await each.pass_time(60)
+            assert await each.marks("n-0") == [f"{SLA}:{effect}"]
+            assert await each.places() == {"p": "n-0", "new": "n-0", "both": "n-0"}
+
+    run_virtual(main)
+
+
+@statement("5471-T43")
+def test_a_deployment_moves_to_nodes_that_are_still_good_enough() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with live(clock, Pool(name="n", nodes=3, feature_gates=GATE), gates=GATE) as each:
+            for number, value in enumerate(("990", "970", "900")):
+                await set_taints(each, f"n-{number}", taint(value))
+            tolerations = [above("950", effect="")]
+            await each.client.create(a_deployment("web", 6, tolerations=tolerations))
+            await each.run_pod("plain")
+            await each.pass_time(30)
+            places = await each.places()
+            assert places.pop("plain") == ""
+            assert len(places) == 6
+            assert set(places.values()) == {"n-0", "n-1"}
+            # The best node gets worse: its pods go at once, and come back where it is still good enough.
+            await set_taints(each, "n-0", taint("940"))
+            await each.pass_time(60)
+            places = await each.places()
+            assert places.pop("plain") == ""
+            assert sorted(places.values()) == ["n-1"] * 6
+            # None is: they wait, and the number that rises again frees them.
+            await set_taints(each, "n-1", taint("10"))
+            await each.pass_time(60)
+            assert set((await each.places()).values()) == {""}
+            await set_taints(each, "n-2", taint("999"))
+            await each.pass_time(60)
+            places = await each.places()
+            assert places.pop("plain") == ""
+            assert sorted(places.values()) == ["n-2"] * 6
+
+    run_virtual(main)
