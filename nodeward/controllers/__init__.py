@@ -18,6 +18,7 @@ from nodeward.controllers import (
     ttl_after_finished,
 )
 from nodeward.controllers.controller import Entry
+from nodeward.controllers.cronjob.controller import CronJobController
 from nodeward.controllers.daemonset.controller import DaemonSetController
 from nodeward.controllers.deployment.controller import DeploymentController
 from nodeward.controllers.job.controller import JobController
@@ -38,6 +39,7 @@ CONTROLLERS: tuple[Entry, ...] = (
     Entry("deployment-controller", DeploymentController),
     Entry("daemon-set-controller", DaemonSetController, "daemonset-controller"),
     Entry("job-controller", JobController),
+    Entry("cronjob-controller", CronJobController),
     Entry("node-lifecycle-controller", NodeLifecycleController, "node-controller", "node-controller"),
     Entry("taint-eviction-controller", TaintEvictionController, account="node-controller"),
 )

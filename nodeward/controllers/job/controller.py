@@ -32,6 +32,7 @@ from nodeward.controllers.job.pod_facts import TRACKING, is_suspended
 from nodeward.controllers.job.pod_writes import PodWrites
 from nodeward.controllers.job.scene import Scene, look_at
 from nodeward.controllers.job.sizing import next_step
+from nodeward.controllers.own_writes import OwnWrites
 from nodeward.controllers.pods.control import CREATE_FAILED
 from nodeward.controllers.pods.failure import with_failure
 from nodeward.controllers.pods.owners import OwnerQueue
@@ -84,16 +85,16 @@ class JobController:
         self._patience = self._owners.patience
         self._writes = PodWrites(tools, self._owners.pods.informer, self._expectations)
         self._orphans = Orphans(tools, self._owners.owners, self._owners.pods, self._writes)
-        #: By uid: failures so far, and the version of our last write.
+        self._written = OwnWrites()
+        #: By uid: failures so far.
         self._backoffs: dict[str, Record] = {}
-        self._written: dict[str, int] = {}
 
     def work(self) -> Sequence[Work[Any]]:
         return (Work(self._owners.queue, self._handle, workers=WORKERS), self._orphans.work())
 
     def _forget(self, job: Job) -> None:
         self._backoffs.pop(job.metadata.uid, None)
-        self._written.pop(job.metadata.uid, None)
+        self._written.forget(job.metadata.uid)
 
     # -- a look ---------------------------------------------------------------------------------------------------
 
@@ -107,7 +108,7 @@ class JobController:
         selector = from_label_selector(job.spec.selector)
         if selector is None:
             return None
-        if int(job.metadata.resource_version) < self._written.get(job.metadata.uid, 0):
+        if self._written.is_behind(job):
             return STALE_SECONDS
         # Asked before the pods are: what is seen to happen from here on is not in the list.
         waiting = self._expectations.seconds_left(key)
@@ -260,7 +261,7 @@ class JobController:
             job = msgspec.structs.replace(look.job, status=look.status)
             look.job = await self._client.update(job, subresource="status")
             look.status = own_copy(look.job.status)
-            self._written[look.job.metadata.uid] = int(look.job.metadata.resource_version)
+            self._written.note(look.job)
         if look.news is not None:
             self._recorder.event(look.job, *look.news)
             look.news = None
