@@ -14,7 +14,7 @@ from typing import Final
 
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.runtime.cri.calls import Calls
-from nodeward.kubelet.runtime.cri.spdy import Spdy, upgrade
+from nodeward.kubelet.runtime.cri.streaming import Streaming, connect
 from nodeward.kubelet.runtime.interface import ExecRequest
 
 _PROTOCOL: Final = "v4.channel.k8s.io"
@@ -26,7 +26,7 @@ _KILLED: Final = 137
 
 async def execute(
     call: Calls, container_id: str, request: ExecRequest, is_running: Callable[[], bool]
-) -> SpdyExec:
+) -> StreamedExec:
     """Start the command; `is_running` says whether the container still does. Raises WorldError."""
     answer = await call(
         "Exec",
@@ -37,26 +37,26 @@ async def execute(
         stdout=True,
         stderr=not request.is_tty,
     )
-    spdy = await upgrade(answer.url, {"X-Stream-Protocol-Version": _PROTOCOL})
-    return SpdyExec(spdy, request, is_running)
+    streaming = await connect(answer.url, {"X-Stream-Protocol-Version": _PROTOCOL})
+    return StreamedExec(streaming, request, is_running)
 
 
-class SpdyExec:
+class StreamedExec:
     """A running command."""
 
-    def __init__(self, spdy: Spdy, request: ExecRequest, is_running: Callable[[], bool]) -> None:
-        self._spdy = spdy
+    def __init__(self, streaming: Streaming, request: ExecRequest, is_running: Callable[[], bool]) -> None:
+        self._streaming = streaming
         self._is_running = is_running
         self._status = bytearray()
         self._is_over = False
-        self._error = spdy.open_stream({"streamtype": "error"})
-        self._stdin = spdy.open_stream({"streamtype": "stdin"}) if request.has_stdin else 0
-        self._outputs = {spdy.open_stream({"streamtype": "stdout"}): _STDOUT}
+        self._error = streaming.open_stream({"streamtype": "error"})
+        self._stdin = streaming.open_stream({"streamtype": "stdin"}) if request.has_stdin else 0
+        self._outputs = {streaming.open_stream({"streamtype": "stdout"}): _STDOUT}
         self._resize = 0
         if request.is_tty:
-            self._resize = spdy.open_stream({"streamtype": "resize"})
+            self._resize = streaming.open_stream({"streamtype": "resize"})
         else:
-            self._outputs[spdy.open_stream({"streamtype": "stderr"})] = _STDERR
+            self._outputs[streaming.open_stream({"streamtype": "stderr"})] = _STDERR
 
     async def output(self) -> AsyncIterator[tuple[int, bytes]]:
         while (piece := await self._next()) is not None:
@@ -64,17 +64,17 @@ class SpdyExec:
 
     async def write(self, data: bytes) -> None:
         if self._stdin and not self._is_over and data:
-            await self._spdy.send(self._stdin, data)
+            await self._streaming.send(self._stdin, data)
 
     async def close_stdin(self) -> None:
         if self._stdin and not self._is_over:
-            await self._spdy.send(self._stdin, b"", is_last=True)
+            await self._streaming.send(self._stdin, b"", is_last=True)
             self._stdin = 0
 
     async def resize(self, width: int, height: int) -> None:
         if self._resize and not self._is_over:
             text = json.dumps({"Width": width, "Height": height})
-            await self._spdy.send(self._resize, f"{text}\n".encode())
+            await self._streaming.send(self._resize, f"{text}\n".encode())
 
     async def wait(self) -> int:
         """Output that was not taken is lost."""
@@ -89,11 +89,11 @@ class SpdyExec:
 
     async def kill(self) -> None:
         self._is_over = True
-        await self._spdy.close()
+        await self._streaming.close()
 
     async def _next(self) -> tuple[int, bytes] | None:
         while not self._is_over:
-            received = await self._spdy.receive()
+            received = await self._streaming.receive()
             if received is None:
                 break
             stream, data, is_last = received

@@ -22,7 +22,7 @@ from nodeward.kubelet.runtime.cri.calls import Calls, CriError
 from nodeward.kubelet.runtime.cri.cgroups import remove_group
 from nodeward.kubelet.runtime.cri.container_config import target_of
 from nodeward.kubelet.runtime.cri.endings import exited, image_of
-from nodeward.kubelet.runtime.cri.execution import SpdyExec, execute
+from nodeward.kubelet.runtime.cri.execution import StreamedExec, execute
 from nodeward.kubelet.runtime.cri.messages import EXITED, message
 from nodeward.kubelet.runtime.cri.pulling import Images, NotStarted
 from nodeward.kubelet.runtime.cri.recovery import recover
@@ -208,7 +208,7 @@ class CriRuntime:
     def simulated_probe(self, uid: str, container: str, kind: str, now_ns: int) -> bool | None:
         return None
 
-    async def exec(self, request: ExecRequest) -> SpdyExec:
+    async def exec(self, request: ExecRequest) -> StreamedExec:
         container_id = self._running(request).id
         return await execute(self._call, container_id, request, lambda: container_id in self._watcher)
 
