@@ -147,7 +147,9 @@ async def _start_cluster(
 
     description = describe(args, wanted)
     root_ca = pki.authority_certificate.decode()
-    cluster = Cluster(description, wanted.store, clock, RealChance(), settings, root_ca=root_ca)
+    cluster = Cluster(
+        description, wanted.store, clock, RealChance(), settings, root_ca=root_ca, home=wanted.home
+    )
     running.push_async_callback(cluster.stop)
     await cluster.start_server()
     await _open(args, cluster.server, bound, tls)

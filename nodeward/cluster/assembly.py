@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from nodeward.apiserver.auth.user import User
@@ -22,8 +23,12 @@ from nodeward.base.errors import ConfigError
 from nodeward.cluster.description import ClusterDescription, Pool
 from nodeward.cluster.fleet import Fleet
 from nodeward.cluster.fleet_control import COMPONENT, FleetControl
-from nodeward.cluster.identities import FLEET, SCHEDULER, controller_client
+from nodeward.cluster.identities import FLEET, SCHEDULER, controller_client, node_user
 from nodeward.cluster.kubelet_serving import KubeletServing
+from nodeward.cluster.pools import node_name
+from nodeward.cluster.real_node import RealNode, runtime_named
+from nodeward.controllers import CONTROLLERS
+from nodeward.controllers.naming import chosen
 from nodeward.controllers.runner import Runner
 from nodeward.features.declared import Version
 from nodeward.kubelet.server.finding import Served
@@ -46,26 +51,31 @@ class Cluster:
         settings: Settings | None = None,
         *,
         root_ca: str | None = None,
+        home: Path | None = None,
     ) -> None:
+        """`home` is the directory in which nodes with real containers keep theirs; None: there are none."""
         self.description: Final = description
+        self._home = home
         self.clock: Final = clock
         self._chance = chance
         self._root_ca = root_ca
         self._kubelet_metrics = Metrics()
         self._kubelets = KubeletServing(self._hosts, clock, self._kubelet_metrics)
-        chosen = settings or Settings()
-        chosen = replace(chosen, kubelets=replace(chosen.kubelets, resolve=self._kubelets.resolve))
+        usual = settings or Settings()
+        usual = replace(usual, kubelets=replace(usual.kubelets, resolve=self._kubelets.resolve))
         self.server: Final = ApiServer(
             store,
             clock,
             chance.child("apiserver"),
-            replace(chosen, kubernetes_version=description.version, gates=description.gates),
+            replace(usual, kubernetes_version=description.version, gates=description.gates),
         )
         self.scheduler: Scheduler | None = None
         self.controllers: Runner | None = None
         #: the simulated nodes; None while there are none
         self.fleet: Fleet | None = None
         self.fleet_control: FleetControl | None = None
+        #: those with real containers, by name
+        self.real_nodes: Final[dict[str, RealNode]] = {}
         self._running = AsyncExitStack()
 
     # -- life
@@ -116,6 +126,7 @@ class Cluster:
             self._chance.child("controllers"),
             gates=gates,
             root_ca=self._root_ca,
+            controllers=chosen(CONTROLLERS, self.description.controllers),
         )
         self._running.push_async_callback(self.controllers.stop)
         await self.controllers.start()
@@ -139,10 +150,43 @@ class Cluster:
 
     async def add_pool(self, pool: Pool) -> None:
         """Start the kubelets of a pool."""
+        if pool.runtime != "sim":
+            await self._add_real(pool)
+            return
         fleet = await self._started_fleet()
         if pool.name in fleet.pools:
             raise ConfigError(f"there is a pool {pool.name!r} already")
         await fleet.set_pool(pool)
+
+    async def _add_real(self, pool: Pool) -> None:
+        if self._home is None:
+            raise ConfigError(f"pool {pool.name!r}: there is no directory for containers of {pool.runtime!r}")
+        for number in range(pool.nodes):
+            name = node_name(pool, number)
+            root, chance = self._home / "nodes" / name, self._chance.child(name)
+            runtime = runtime_named(
+                pool.runtime,
+                root,
+                self.clock,
+                chance.child("runtime"),
+                cri_socket=self.description.cri_socket,
+            )
+            node = RealNode(
+                name,
+                self.client("kubelet", node_user(name)),
+                self.clock,
+                chance,
+                runtime,
+                root,
+                pool.kubelet_settings(),
+                version=pool.version,
+                labels=dict(pool.labels),
+                endpoint_port=self._kubelets.port,
+                metrics=self._kubelet_metrics,
+            )
+            self._running.push_async_callback(node.stop)
+            await node.start()
+            self.real_nodes[name] = node
 
     async def change_pool(self, pool: Pool) -> None:
         """Make a pool what it is now: an upgrade restarts its kubelets some at a time; more or fewer nodes come or go.
@@ -171,6 +215,8 @@ class Cluster:
         """Whose pods have logs, and can run commands."""
         if self.fleet is not None:
             yield Served(self.fleet.host)
+        for node in self.real_nodes.values():
+            yield node.served
 
     async def _started_fleet(self) -> Fleet:
         """The simulated nodes; started with the first pool."""

@@ -109,6 +109,8 @@ class ClusterDescription:
     fleet: FleetPlan | None = None
     #: the ConfigMap in kube-system that says which nodes there are; empty: nobody asks
     fleet_map: str = ""
+    #: where the container runtime of `cri` nodes listens
+    cri_socket: str = ""
     has_scheduler: bool = True
     scheduler: SchedulerSettings | None = None
     #: the scheduler's and the controllers' own gates; None: as the API server's
