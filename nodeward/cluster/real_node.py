@@ -90,6 +90,8 @@ class RealNode:
         agent = self.host.add_node(specification, hands, admitted)
         if self._settings.static_pod_path:
             static = StaticPods(Path(self._settings.static_pod_path), agent, self.host.pods, self._clock)
+            # Before the node registers: mirrors of pods nobody has claimed yet would be deleted and made anew.
+            static.look()
             self._tasks.append(asyncio.create_task(static.run(), name=f"static pods of {self.name}"))
         await self.host.wait_heard()
 

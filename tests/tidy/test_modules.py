@@ -18,10 +18,6 @@ JUNK_DRAWERS = frozenset({"utils", "util", "helpers", "helper", "common", "misc"
 
 #: Rooms nobody enters yet, each with who will. An entry that is no longer needed fails the test.
 WAITING = {
-    "nodeward/kubelet/runtime/cri/runtime.py": "nodeward kubelet --runtime cri",
-    "nodeward/kubelet/real_hands.py": "nodeward kubelet",
-    "nodeward/kubelet/static_pods.py": "nodeward kubelet",
-    "nodeward/kubelet/runtime/process/runtime.py": "nodeward up",
     "nodeward/api/validation/autoscaling.py": "the scale subresource of the API server",
     "nodeward/rules/resize.py": "the kubelet",
     "nodeward/rules/skew.py": "the rehearsal",
