@@ -41,6 +41,7 @@ class Server:
 
     process: asyncio.subprocess.Process
     target: Target
+    kubeconfig: Path
     #: from the start of the process to the first answer
     start_seconds: float
 
@@ -53,15 +54,19 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+#: An API server alone.
+ALONE = ("--no-scheduler", "--controllers", "serviceaccount")
+
+
 @asynccontextmanager
-async def server(clock: Clock) -> AsyncIterator[Server]:
-    """`nodeward up` in a directory of its own, stopped and removed at the end."""
+async def server(clock: Clock, *flags: str) -> AsyncIterator[Server]:
+    """`nodeward up` in a directory of its own, without anybody who works on pods; stopped and removed at the end."""
     home = await asyncio.to_thread(tempfile.mkdtemp, prefix="nodeward-bench-")
     # As an installed program starts: with its bytecode compiled.
     await asyncio.to_thread(compileall.compile_dir, Path(nodeward.__file__).parent, quiet=1)
     started = clock.monotonic_ns()
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "nodeward", "up", "--dir", home, "--port", "0",
+        sys.executable, "-m", "nodeward", "up", "--dir", home, "--port", "0", *ALONE, *flags,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:
@@ -73,7 +78,7 @@ async def server(clock: Clock) -> AsyncIterator[Server]:
         port = int(line.partition("https://")[2].partition(",")[0].rpartition(":")[2])
         target = Target("127.0.0.1", port, _tls(Path(home)), clock)
         await hammer(target, iter([request("GET", "/readyz")]), connections=1)
-        yield Server(process, target, (clock.monotonic_ns() - started) / 1e9)
+        yield Server(process, target, Path(home) / "kubeconfig", (clock.monotonic_ns() - started) / 1e9)
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGINT)

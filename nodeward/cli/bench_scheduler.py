@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.invariant import invariant
+from nodeward.cli.bench_binding import binding_figures
 from nodeward.cli.bench_figures import Figure
 from nodeward.cli.bench_workloads import WORKLOADS, Workload, features_named, nodes, pods
 from nodeward.features import Gates, Version
@@ -76,7 +77,9 @@ def _decided(workload: Workload, node_count: int, pod_count: int) -> Spent:
     placed, without = _decide(engine, pods(workload, 2 * workload.signatures, "warm"))
     invariant(without == 0, f"{without} of the first pods found no node")
     waiting = list(pods(workload, pod_count))
+    # As the scheduler's own process has it.
     gc.collect()
+    gc.freeze()
     started, cpu = engine.clock.monotonic_ns(), _cpu_seconds()
     placed, without = _decide(engine, waiting)
     spent = Spent(pod_count, (engine.clock.monotonic_ns() - started) / 1e9, _cpu_seconds() - cpu)

@@ -134,7 +134,8 @@ def plain(group: int, tree: dict[str, Any]) -> None:
     """As they come."""
 
 
-def _tolerating(group: int, tree: dict[str, Any]) -> None:
+def tolerating(group: int, tree: dict[str, Any]) -> None:
+    """Those that ask for a level of service."""
     tree["spec"]["tolerations"].append(
         {"key": SLA, "operator": "Gt", "value": str(94 + group % 5), "effect": ""}
     )
@@ -187,7 +188,7 @@ WORKLOADS: Final = (
     Workload("plain-alike", "CPU and memory, all pods alike", plain, 10_000, signatures=1),
     Workload("features-20", f"{NEEDED} of 20 declared features needed", plain, 10_000, features=20),
     Workload("features-100", f"{NEEDED} of 100 declared features needed", plain, 10_000, features=100),
-    Workload("tolerations", "a numeric toleration (Gt)", _tolerating, 10_000),
+    Workload("tolerations", "a numeric toleration (Gt)", tolerating, 10_000),
     Workload("node-affinity", "required and preferred node affinity", _choosy),
     Workload("spread", "must be even over zones, should be over hosts", _spread, 2_000, share=0.5),
     Workload("affinity", "must be in a zone with its like", _near, 500, share=0.2),

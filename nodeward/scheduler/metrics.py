@@ -146,7 +146,7 @@ class SchedulerMetrics:
 
     def bound(self, queued: QueuedPod, profile: str, began_ns: int, now_ns: int) -> None:
         """A pod has its node."""
-        self.attempt(SCHEDULED, profile, (now_ns - began_ns) / 1e9)
+        self._attempt_seconds.of(SCHEDULED, profile).observe((now_ns - began_ns) / 1e9)
         self._pod_attempts.observe(queued.attempts)
         if queued.initial_attempt_ns != NEVER:
             attempts = str(queued.attempts) if queued.attempts < _MANY_ATTEMPTS else f"{_MANY_ATTEMPTS}+"

@@ -42,6 +42,8 @@ LOG: Final = logging.getLogger(__name__)
 
 #: Decisions between two looks at what else happens.
 BATCH: Final = 32
+#: Events that wait to be written. Pods are bound faster than that, so that many wait after a burst.
+MOST_EVENTS: Final = 20_000
 #: What an event can say, in bytes.
 _LONGEST_NOTE: Final = 1024
 #: Offsets are drawn below this.
@@ -71,7 +73,7 @@ class Scheduler:
         self.identity: Final = identity or chance.uuid()
         self._informers = InformerFactory(client, chance.child("informers"))
         self._recorder = EventRecorder(
-            client, chance.child("events"), component=self.settings.profiles[0].name
+            client, chance.child("events"), component=self.settings.profiles[0].name, queue_size=MOST_EVENTS
         )
         self._recorders = {
             profile.name: self._recorder.on_behalf_of(profile.name) for profile in self.settings.profiles

@@ -1,152 +1,156 @@
-"""Whatever fails and whoever interferes: nothing is promised twice, and no pod is lost."""
+"""Whatever fails and whoever interferes: nothing is promised twice, no pod is bound twice, and no pod is lost."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pytest
 
-from nodeward.api.codec import from_tree
 from nodeward.api.core_v1.node import Node
-from nodeward.api.core_v1.pod import Pod
-from nodeward.machinery.client import PatchType
+from nodeward.features.declared import Version
+from nodeward.machinery.client import Client, PatchType
 from nodeward.machinery.clock import Chance, SeededChance, VirtualClock
-from nodeward.machinery.transport import ConnectionFailed, Request, Response
 from nodeward.machinery.virtual_loop import run_virtual
-from nodeward.scheduler.cache.amounts import whole
-from nodeward.scheduler.framework.pod import PodView
-from tests.controllers.cluster import Alter
-from tests.scheduler.running import Cluster, cluster, node
-from tests.scheduler.test_binding import Send
+from nodeward.scheduler.scheduler import Scheduler
+from nodeward.scheduler.settings import SchedulerSettings, default_profile
+from tests.scheduler.running import KUBE_SCHEDULER, Cluster, cluster, node, one_profile
+from tests.scheduler.stress import ROOM, Flaky, Witness, meddle, random_pod
 
-GPU = "example.com/gpu"
-NODES = 12
-ROOM = {"cpu": "4", "memory": "8Gi", "pods": "6", GPU: "2"}
-
-
-def pod(number: int, chance: Chance) -> Pod:
-    requests = {
-        "cpu": chance.choice(["300m", "900m", "1500m"]),
-        "memory": chance.choice(["100Mi", "1Gi", "2Gi"]),
-    }
-    limits = {}
-    if chance.randrange(5) == 0:
-        requests[GPU] = limits[GPU] = "1"
-    port = {"containerPort": 80, "hostPort": 8080, "protocol": "TCP"}
-    container = {
-        "name": "main",
-        "image": "busybox",
-        "resources": {"requests": requests, "limits": limits},
-        "ports": [port] if chance.randrange(6) == 0 else [],
-    }
-    return from_tree(
-        {"metadata": {"name": f"p{number}", "namespace": "default"}, "spec": {"containers": [container]}}, Pod
-    )
+NODES = [f"n{number}" for number in range(10)]
+PODS = 100
+SECONDS = 40.0
 
 
-async def overbooked(world: Cluster) -> list[str]:
-    """Every node that has promised more than it has, and every port that two pods were given."""
-    nodes = {each.metadata.name: each for each in (await world.client.list(Node)).items}
-    taken: dict[str, dict[str, int]] = {}
-    ports: dict[tuple[str, object], str] = {}
-    found: list[str] = []
-    for each in (await world.client.list(Pod)).items:
-        where = each.spec.node_name
-        if not where:
-            continue
-        view = PodView(each)
-        sums = taken.setdefault(where, {"pods": 0})
-        sums["pods"] += 1
-        for name, amount in view.requests.items():
-            sums[name] = sums.get(name, 0) + amount
-        for port in view.host_ports:
-            other = ports.setdefault((where, port), view.name)
-            if other != view.name:
-                found.append(f"{where}: port {port} of {other} and {view.name}")
-    for where, sums in taken.items():
-        there: Mapping[str, int] = whole(nodes[where].status.allocatable)
-        found += [f"{where}: {name} {n} of {there[name]}" for name, n in sums.items() if n > there[name]]
-    return found
+@dataclass(slots=True)
+class Copies:
+    """Schedulers that are killed, and others in their place."""
 
+    world: Cluster
+    settings: SchedulerSettings
+    chance: Chance
+    running: list[tuple[Scheduler, Flaky]] = field(default_factory=list)
+    started: int = 0
+    refused: int = 0
 
-def unreliable(clock: VirtualClock, chance: Chance) -> Alter:
-    """Half of all bindings fail: refused, lost on the way there, or lost on the way back."""
-
-    async def alter(request: Request, send: Send) -> Response:
-        if not request.path.endswith("/binding"):
-            return await send(request)
-        await clock.sleep(chance.uniform(0.0, 0.4))
-        fate = chance.randrange(6)
-        if fate == 0:
-            return Response(409, {}, b'{"kind":"Status","reason":"Conflict","code":409,"message":"changed"}')
-        if fate == 1:
-            raise ConnectionFailed("the request was lost")
-        answer = await send(request)
-        if fate == 2:
-            await clock.sleep(chance.uniform(0.0, 0.4))
-            raise ConnectionFailed("the answer was lost")
-        return answer
-
-    return alter
-
-
-async def meddle(world: Cluster, chance: Chance, seconds: float) -> None:
-    """Somebody who changes nodes all the time: labels, taints, cordons, heartbeats."""
-    end = world.clock.monotonic_ns() + int(seconds * 1e9)
-    while world.clock.monotonic_ns() < end:
-        name = f"n{chance.randrange(NODES)}"
-        body: dict[str, object] = chance.choice(
-            [
-                {"metadata": {"labels": {"x": str(chance.randrange(5))}}},
-                {"spec": {"unschedulable": True}},
-                {"spec": {"unschedulable": False}},
-                {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}},
-                {"spec": {"taints": []}},
-            ]
+    async def start(self) -> None:
+        self.started += 1
+        world, chance = self.world, self.chance.child(f"copy {self.started}")
+        inner = world.server.client("kube-scheduler", KUBE_SCHEDULER).transport
+        wire = Flaky(inner, world.clock, chance.child("wire"))
+        scheduler = Scheduler(
+            Client(wire, clock=world.clock, component="kube-scheduler", retry=None),
+            world.clock,
+            chance,
+            gates=world.gates,
+            version=Version.parse("1.37"),
+            settings=self.settings,
+            identity=f"copy-{self.started}",
         )
-        await world.client.patch(Node, name, body, patch_type=PatchType.MERGE)
-        await world.clock.sleep(chance.uniform(0.0, 0.3))
+        self.running.append((scheduler, wire))
+        await scheduler.start()
+
+    async def kill(self, number: int = 0) -> None:
+        """At once: what it has sent may arrive, but it does not say good-bye."""
+        scheduler, wire = self.running.pop(number)
+        wire.is_dead = True
+        self.refused += wire.refused
+        await scheduler.stop()
+
+    async def calm(self) -> None:
+        for _, wire in self.running:
+            wire.is_flaky = False
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_nothing_is_promised_twice_and_no_pod_is_lost(seed: int) -> None:
+async def trouble(world: Cluster, copies: Copies, chance: Chance, witness: Witness, pause: float) -> None:
+    """Pods come while nodes change, bindings fail and schedulers die."""
+    clock = world.clock
+    await world.add_nodes(*(node(name, allocatable=ROOM) for name in NODES))
+    meddlers = [
+        asyncio.create_task(meddle(world.client, clock, chance.child(f"meddler {number}"), NODES, SECONDS))
+        for number in range(4)
+    ]
+
+    async def kill_some() -> None:
+        killing = chance.child("killer")
+        while True:
+            await clock.sleep(killing.uniform(2.0, 12.0))
+            await copies.kill()
+            await clock.sleep(killing.uniform(0.0, pause))
+            await copies.start()
+
+    killer = asyncio.create_task(kill_some())
+    wanted = chance.child("pods")
+    for number in range(PODS):
+        await world.client.create(random_pod(number, wanted))
+        await clock.sleep(wanted.uniform(0.0, 2 * SECONDS / PODS))
+    await asyncio.gather(*meddlers)
+    killer.cancel()
+    await asyncio.gather(killer, return_exceptions=True)
+    if not copies.running:
+        await copies.start()
+    await copies.calm()
+    for name in (each for each in NODES if each in witness.nodes):
+        await world.client.patch(
+            Node, name, {"spec": {"taints": [], "unschedulable": False}}, patch_type=PatchType.MERGE
+        )
+    await world.pass_time(90)
+
+
+async def check(world: Cluster, witness: Witness) -> None:
+    assert witness.faults == []
+    waiting = [each for each in witness.pods.values() if not each.pod.spec.node_name]
+    assert witness.bound > PODS / 3
+    assert len(witness.pods) + witness.gone == PODS, "nobody took pods away but those who needed their room"
+    lost = {each.name: [*witness.could_go(each)] for each in waiting if [*witness.could_go(each)]}
+    assert lost == {}, "whoever has no node fits nowhere"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_scheduler_that_is_killed_and_restarted_promises_nothing_twice_and_loses_no_pod(
+    seed: int,
+) -> None:
     async def main(clock: VirtualClock) -> None:
         chance = SeededChance(seed)
-        async with cluster(clock) as world:
-            world.transport.alter = unreliable(clock, chance.child("wire"))
-            await world.add_nodes(*(node(f"n{number}", allocatable=ROOM) for number in range(NODES)))
-            meddlers = [
-                asyncio.create_task(meddle(world, chance.child(f"meddler {number}"), 40.0))
-                for number in range(4)
-            ]
-            wanted = chance.child("pods")
-            for number in range(120):
-                await world.client.create(pod(number, wanted))
-                await clock.sleep(wanted.uniform(0.0, 0.3))
-                if number % 30 == 29:
-                    # What was under way when a scheduler died is known to the server, or never will be.
-                    await world.scheduler.stop()
-                    await clock.sleep(1.0)
-                    world.scheduler = world.new_scheduler(seed=seed * 100 + number)
-                    await world.scheduler.start()
-                if number % 10 == 9:
-                    assert await overbooked(world) == []
-                    gone = f"p{number - 5}"
-                    await world.client.delete(Pod, gone, "default", grace_period=0)
-            await asyncio.gather(*meddlers)
-            world.transport.alter = None
-            for number in range(NODES):
-                await world.patch_node(f"n{number}", {"spec": {"taints": [], "unschedulable": False}})
-            await world.pass_time(60)
-            assert await overbooked(world) == []
-            places = await world.places()
-            queue = world.scheduler.engine.queue
-            waiting = [name for name, where in places.items() if not where]
-            assert len(places) == 120 - 12
-            assert len(queue) == len(waiting), "whoever has no node waits for one"
-            sizes = world.scheduler.engine.table.sizes()
-            assert sizes == {"nodes": NODES, "pods": len(places) - len(waiting), "assumed_pods": 0}
-            assert len(waiting) < len(places) / 2
+        async with cluster(clock, starts=False) as world:
+            witness = Witness(world.client, clock, chance.child("witness"))
+            await witness.start()
+            copies = Copies(world, one_profile(world.gates), chance.child("schedulers"))
+            await copies.start()
+            await trouble(world, copies, chance, witness, 1.0)
+            await check(world, witness)
+            assert copies.started > 3
+            table = copies.running[0][0].engine.table.sizes()
+            bound = [each for each in witness.pods.values() if each.pod.spec.node_name]
+            assert table == {"nodes": len(witness.nodes), "pods": len(bound), "assumed_pods": 0}
+            await copies.kill()
+            assert copies.refused > PODS / 10
+            await witness.stop()
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_two_copies_of_which_the_first_is_killed_again_and_again_bind_no_pod_twice(seed: int) -> None:
+    async def main(clock: VirtualClock) -> None:
+        chance = SeededChance(100 + seed)
+        async with cluster(clock, starts=False) as world:
+            witness = Witness(world.client, clock, chance.child("witness"))
+            await witness.start()
+            elected = SchedulerSettings(
+                (default_profile(world.gates),),
+                lease_duration_seconds=3.0,
+                renew_deadline_seconds=2.0,
+                retry_period_seconds=0.5,
+            )
+            copies = Copies(world, elected, chance.child("schedulers"))
+            await copies.start()
+            await copies.start()
+            await trouble(world, copies, chance, witness, 3.0)
+            await check(world, witness)
+            assert copies.started > 4
+            while copies.running:
+                await copies.kill()
+            await witness.stop()
 
     run_virtual(main)

@@ -42,9 +42,8 @@ class Amounts:
 
     requested: Mapping[str, int]
     scored: Mapping[str, int]
-    #: the same by the lines of the table; shorter than it when other resources came later
-    requested_lines: NDArray[np.int64] = field(compare=False, repr=False)
-    scored_lines: NDArray[np.int64] = field(compare=False, repr=False)
+    #: both by the lines of the table, one above the other; shorter than it when other resources came later
+    lines: NDArray[np.int64] = field(compare=False, repr=False)
 
 
 def whole(amounts: Mapping[str, Quantity]) -> dict[str, int]:
@@ -99,13 +98,11 @@ class Accountant:
         scored = whole(pod_requests(pod, with_status=with_status, missing=MISSING))
         scored = {name: n for name, n in scored.items() if n > 0}
         requested[PODS] = scored[PODS] = 1
-        return Amounts(requested, scored, self._by_line(requested), self._by_line(scored))
-
-    def _by_line(self, amounts: Mapping[str, int]) -> NDArray[np.int64]:
-        lines = [self._line_of(name) for name in amounts]
-        vector = np.zeros(max(lines) + 1, np.int64)
-        vector[lines] = list(amounts.values())
-        return vector
+        names = [*scored, *(name for name in requested if name not in scored)]
+        numbers = [self._line_of(name) for name in names]
+        lines = np.zeros((2, max(numbers) + 1), np.int64)
+        lines[:, numbers] = [[each.get(name, 0) for name in names] for each in (requested, scored)]
+        return Amounts(requested, scored, lines)
 
 
 def total(amounts: Iterable[Mapping[str, int]]) -> dict[str, int]:

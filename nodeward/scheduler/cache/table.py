@@ -75,8 +75,9 @@ class NodeTable:
         lines, rows = 2 * len(FIRST_RESOURCES), self.capacity
         #: per resource a line, per node a row: what there is, what pods on it were promised, what they count for
         self.allocatable = np.zeros((lines, rows), np.int64)
-        self.requested = np.zeros((lines, rows), np.int64)
-        self.scored = np.zeros((lines, rows), np.int64)
+        # One above the other, since a placement changes both.
+        self._taken = np.zeros((2, lines, rows), np.int64)
+        self.requested, self.scored = self._taken
         self.alive = np.zeros(rows, np.bool_)
         self.taint_set = np.zeros(rows, np.int32)
         self.unschedulable = np.zeros(rows, np.bool_)
@@ -297,9 +298,8 @@ class NodeTable:
 
     def _put_on(self, view: PodView, node: str, amounts: Amounts) -> None:
         row = self._row(node)
-        requested, scored = amounts.requested_lines, amounts.scored_lines
-        self.requested[: len(requested), row] += requested
-        self.scored[: len(scored), row] += scored
+        lines = amounts.lines
+        self._taken[:, : lines.shape[1], row] += lines
         ports = view.host_ports
         if ports:
             add_ports(self._ports[row], ports)
@@ -309,9 +309,8 @@ class NodeTable:
 
     def _take_off(self, placed: Placed) -> None:
         row, uid = placed.row, placed.view.uid
-        requested, scored = placed.amounts.requested_lines, placed.amounts.scored_lines
-        self.requested[: len(requested), row] -= requested
-        self.scored[: len(scored), row] -= scored
+        lines = placed.amounts.lines
+        self._taken[:, : lines.shape[1], row] -= lines
         remove_ports(self._ports[row], placed.view.host_ports)
         del self._placed[uid]
         del self._pods[row][uid]
@@ -362,16 +361,12 @@ class NodeTable:
         if line is None:
             line = self.resources[resource] = len(self.resources)
             if line == len(self.allocatable):
-                self.allocatable = _longer(self.allocatable, 2 * line)
-                self.requested = _longer(self.requested, 2 * line)
-                self.scored = _longer(self.scored, 2 * line)
+                self._resize(2 * line, self.capacity)
         return line
 
     def _grow(self) -> None:
         rows = self.capacity = 2 * self.capacity
-        self.allocatable = _longer(self.allocatable.T, rows).T
-        self.requested = _longer(self.requested.T, rows).T
-        self.scored = _longer(self.scored.T, rows).T
+        self._resize(len(self.allocatable), rows)
         self.alive = _longer(self.alive, rows)
         self.taint_set = _longer(self.taint_set, rows)
         self.unschedulable = _longer(self.unschedulable, rows)
@@ -379,6 +374,14 @@ class NodeTable:
         self.feature_words = _longer(self.feature_words, rows)
         self.labels.grow(rows)
         self.pod_groups.grow()
+
+    def _resize(self, lines: int, rows: int) -> None:
+        there, taken = np.zeros((lines, rows), np.int64), np.zeros((2, lines, rows), np.int64)
+        before = self.allocatable.shape
+        there[: before[0], : before[1]] = self.allocatable
+        taken[:, : before[0], : before[1]] = self._taken
+        self.allocatable, self._taken = there, taken
+        self.requested, self.scored = taken
 
 
 def _mean_the_same(one: PodView, other: PodView) -> bool:

@@ -83,7 +83,7 @@ class TenantRows:
         keyed.sort(key=lambda each: each[:3])
         amounts = np.zeros((len(keyed), self._lines), np.int64)
         for line, (_, _, _, placed) in enumerate(keyed):
-            taken = placed.amounts.requested_lines
+            taken = placed.amounts.lines[0]
             amounts[line, : len(taken)] = taken
         return Tenants(
             tuple(placed for _, _, _, placed in keyed),

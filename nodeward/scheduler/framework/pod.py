@@ -6,7 +6,6 @@ nothing a scheduling decision could depend on: they share filter and score colum
 
 from __future__ import annotations
 
-import functools
 import operator
 from typing import Final
 
@@ -26,7 +25,24 @@ _ports: Final = operator.attrgetter("ports")
 class PodView:
     """One version of one pod. Never changes; a changed pod is another view."""
 
+    # What is worked out late is kept by hand: a cached_property takes a lock, which costs more than most of it.
+    __slots__ = (
+        "_host_ports",
+        "_requests",
+        "_signature",
+        "key",
+        "labels",
+        "name",
+        "namespace",
+        "pod",
+        "priority",
+        "uid",
+    )
+
     def __init__(self, pod: Pod) -> None:
+        self._requests: dict[str, int] | None = None
+        self._host_ports: tuple[tuple[str, str, int], ...] | None = None
+        self._signature: bytes | None = None
         self.pod: Final = pod
         self.uid: Final = pod.metadata.uid
         self.namespace: Final = pod.metadata.namespace
@@ -35,64 +51,85 @@ class PodView:
         self.priority: Final = pod.spec.priority or 0
         self.labels: Final = pod.metadata.labels
 
-    @functools.cached_property
+    @property
     def requests(self) -> dict[str, int]:
         """What it asks for: cpu in millicores, everything else in whole units. Zero requests are left out."""
-        found: dict[str, int] = {}
-        for name, quantity in pod_requests(self.pod).items():
-            amount = quantity.milli_value if name == "cpu" else quantity.value
-            if amount:
-                found[name] = amount
+        found = self._requests
+        if found is None:
+            found = self._requests = _requests(self)
         return found
 
-    @functools.cached_property
+    @property
     def host_ports(self) -> tuple[tuple[str, str, int], ...]:
         """(address, protocol, port) it wants on its node."""
-        spec = self.pod.spec
-        if not spec.init_containers and not any(map(_ports, spec.containers)):
-            return ()
-        containers = (*spec.containers, *(c for c in spec.init_containers if c.restart_policy == "Always"))
-        return tuple(
-            (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
-            for container in containers
-            for port in container.ports
-            if port.host_port
-        )
+        found = self._host_ports
+        if found is None:
+            found = self._host_ports = _host_ports(self)
+        return found
 
-    @functools.cached_property
+    @property
     def signature(self) -> bytes:
         """Equal for pods that any plugin would treat alike on every node. The node it names is part of it."""
-        # As raw as can be: it is worked out for every pod, and most of it is left to the encoder.
-        pod, spec = self.pod, self.pod.spec
-        owners = pod.metadata.owner_references
-        return encode(
-            (
-                self.namespace,
-                self.labels,
-                self.priority,
-                spec.scheduler_name,
-                spec.node_name,
-                spec.node_selector,
-                spec.affinity,
-                spec.tolerations,
-                spec.topology_spread_constraints,
-                spec.preemption_policy,
-                spec.overhead,
-                # Declared features are inferred from the spec as a whole, without what differs in every replica.
-                spec.restart_policy,
-                spec.host_users,
-                spec.host_network,
-                spec.resources,
-                [_of_container(container) for container in spec.containers],
-                [_of_container(container) for container in spec.init_containers],
-                [_of_volume(volume, self.name) for volume in spec.volumes],
-                self.uid if spec.resource_claims else "",
-                [(owner.kind, owner.uid) for owner in owners if owner.controller],
-            )
-        )
+        found = self._signature
+        if found is None:
+            found = self._signature = _signature(self)
+        return found
 
     def __repr__(self) -> str:
         return f"PodView({self.key})"
+
+
+def _requests(view: PodView) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, quantity in pod_requests(view.pod).items():
+        amount = quantity.milli_value if name == "cpu" else quantity.value
+        if amount:
+            found[name] = amount
+    return found
+
+
+def _host_ports(view: PodView) -> tuple[tuple[str, str, int], ...]:
+    spec = view.pod.spec
+    if not spec.init_containers and not any(map(_ports, spec.containers)):
+        return ()
+    containers = (*spec.containers, *(c for c in spec.init_containers if c.restart_policy == "Always"))
+    return tuple(
+        (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+        for container in containers
+        for port in container.ports
+        if port.host_port
+    )
+
+
+def _signature(view: PodView) -> bytes:
+    # As raw as can be: it is worked out for every pod, and most of it is left to the encoder.
+    pod, spec = view.pod, view.pod.spec
+    owners = pod.metadata.owner_references
+    return encode(
+        (
+            view.namespace,
+            view.labels,
+            view.priority,
+            spec.scheduler_name,
+            spec.node_name,
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.topology_spread_constraints,
+            spec.preemption_policy,
+            spec.overhead,
+            # Declared features are inferred from the spec as a whole, without what differs in every replica.
+            spec.restart_policy,
+            spec.host_users,
+            spec.host_network,
+            spec.resources,
+            [_of_container(container) for container in spec.containers],
+            [_of_container(container) for container in spec.init_containers],
+            [_of_volume(volume, view.name) for volume in spec.volumes],
+            view.uid if spec.resource_claims else "",
+            [(owner.kind, owner.uid) for owner in owners if owner.controller],
+        )
+    )
 
 
 def _of_container(container: Container) -> tuple[object, ...]:
