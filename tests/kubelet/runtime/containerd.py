@@ -58,21 +58,27 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-    SystemdCgroup = false
+    SystemdCgroup = {systemd}
 """
 
 
 class Containerd:
     """One containerd process and its directory. It can be killed and started again: what it runs goes on."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, has_systemd: bool = False) -> None:
         self.directory = directory
         self.socket = str(directory / "containerd.sock")
         #: where the agent puts its pods' groups; nobody else does
         self.cgroup_root = f"nodeward-test-{os.getpid()}-{directory.name}"
         config = directory / "config.toml"
         config.write_text(
-            _CONFIG.format(root=directory, socket=self.socket, pause=PAUSE_IMAGE, plugins=NETWORK_PLUGINS)
+            _CONFIG.format(
+                root=directory,
+                socket=self.socket,
+                pause=PAUSE_IMAGE,
+                plugins=NETWORK_PLUGINS,
+                systemd=str(has_systemd).lower(),
+            )
         )
         self._command = ["containerd", "--config", str(config), "--log-level", "error"]
         self._process: subprocess.Popen[bytes] | None = None
@@ -184,11 +190,11 @@ def why_not() -> str:
 
 
 @contextmanager
-def running_containerd(directory: Path) -> Iterator[Containerd]:
+def running_containerd(directory: Path, *, has_systemd: bool = False) -> Iterator[Containerd]:
     reason = why_not()
     if reason:
         pytest.skip(reason)
-    each = Containerd(directory)
+    each = Containerd(directory, has_systemd=has_systemd)
     try:
         each.start()
         each.import_images()

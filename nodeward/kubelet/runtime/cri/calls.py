@@ -16,7 +16,7 @@ from nodeward.kubelet.runtime.cri.messages import message
 
 _IMAGE_CALLS: Final = frozenset({"ListImages", "ImageStatus", "PullImage"})
 _CALLS: Final = (
-    "Version", "Status",
+    "Version", "Status", "RuntimeConfig",
     "RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "PodSandboxStatus", "ListPodSandbox",
     "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ListContainers", "ContainerStatus",
     "UpdateContainerResources", "ExecSync", "Exec",

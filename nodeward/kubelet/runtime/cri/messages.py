@@ -33,7 +33,10 @@ _MESSAGES: Final[dict[str, tuple[str, ...]]] = {
     "StatusRequest": ("verbose=1 bool",),
     "RuntimeCondition": ("type=1 string", "status=2 bool", "reason=3 string", "message=4 string"),
     "RuntimeStatus": ("conditions=1 *RuntimeCondition",),
-    "StatusResponse": ("status=1 RuntimeStatus",),
+    "StatusResponse": ("status=1 RuntimeStatus", "info=2 strings"),
+    "LinuxRuntimeConfiguration": ("cgroup_driver=1 int32",),
+    "RuntimeConfigRequest": (),
+    "RuntimeConfigResponse": ("linux=1 LinuxRuntimeConfiguration",),
     # sandboxes
     "DNSConfig": ("servers=1 *string", "searches=2 *string", "options=3 *string"),
     "PortMapping": ("protocol=1 int32", "container_port=2 int32", "host_port=3 int32", "host_ip=4 string"),

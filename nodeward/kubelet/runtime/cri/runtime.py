@@ -13,12 +13,13 @@ import asyncio
 import logging
 import math
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.runtime.cri.calls import Calls, CriError
+from nodeward.kubelet.runtime.cri.cgroup_driver import find_driver
 from nodeward.kubelet.runtime.cri.cgroups import remove_group
 from nodeward.kubelet.runtime.cri.container_config import target_of
 from nodeward.kubelet.runtime.cri.endings import exited, image_of
@@ -96,6 +97,7 @@ class CriRuntime:
         self._settings = settings or NodeSettings()
         self._network = network
         self._host_ips = tuple(host_ips)
+        self._opened: Calls | None = None
         self._listener: Listener = _nobody
         self._pods: dict[str, _Pod] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -105,20 +107,22 @@ class CriRuntime:
     # -- life
 
     async def start(self, listener: Listener) -> None:
-        self._call = call = Calls(self._socket)
+        self._opened = self._call = call = Calls(self._socket)
         self._watcher = Watcher(call, self._clock, self._tell)
         self._images = Images(call, self._clock, self._tell)
-        self._sandboxes = Sandboxes(call, self._settings, self._network, self._host_ips)
-        self._starter = Starter(call, self._images, self._settings)
         try:
             told = await call("Version", seconds=_GREETING_SECONDS)
             await self._images.refresh()
+            driver = self._settings.cgroup_driver or await find_driver(call)
         except CriError as error:
-            await call.close()
+            await self.stop()
             raise WorldError(
                 f"no container runtime answers CRI v1 at unix://{self._socket}: {error.details}; "
                 "is it running, and may this user open the socket?"
             ) from None
+        settings = replace(self._settings, cgroup_driver=driver)
+        self._sandboxes = Sandboxes(call, settings, self._network, self._host_ips)
+        self._starter = Starter(call, self._images, settings)
         self.version = f"{told.runtime_name}://{told.runtime_version}"
         self._listener = listener
         self._spawn(self._watcher.run())
@@ -132,7 +136,9 @@ class CriRuntime:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._call.close()
+        if self._opened is not None:
+            await self._opened.close()
+            self._opened = None
 
     async def recover(self) -> Sequence[FoundPod]:
         under_way = {uid for uid, mine in self._pods.items() if mine.starts}

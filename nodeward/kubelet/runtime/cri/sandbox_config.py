@@ -6,17 +6,22 @@ and must not ignore.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from nodeward.api.core_v1.container import Container, EphemeralContainer, SeccompProfile, SELinuxOptions
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.errors import WorldError
-from nodeward.kubelet.runtime.cri.cgroups import CGROUPFS, pod_group
+from nodeward.kubelet.config.settings import KubeletSettings
+from nodeward.kubelet.runtime.cri.cgroups import pod_group
 from nodeward.kubelet.runtime.cri.dns import NodeDns, dns_config
 from nodeward.kubelet.runtime.cri.labels import pod_labels
 from nodeward.kubelet.runtime.cri.messages import CONTAINER, NODE, POD, message
+
+LOG: Final = logging.getLogger(__name__)
 
 _PROTOCOLS: Final = {"": 0, "TCP": 0, "UDP": 1, "SCTP": 2}
 _PROFILES: Final = {"RuntimeDefault": 0, "Unconfined": 1, "Localhost": 2}
@@ -32,12 +37,24 @@ class NodeSettings:
     """What is the same for all pods of a node."""
 
     cgroup_root: str = "kubepods"
-    cgroup_driver: str = CGROUPFS
+    #: "systemd" or "cgroupfs"; empty: as the runtime has it
+    cgroup_driver: str = ""
     dns: NodeDns = field(default_factory=NodeDns)
     #: bytes; 0: not known
     memory_capacity: int = 0
     #: where the files are that Localhost seccomp profiles name
     seccomp_root: str = "/var/lib/kubelet/seccomp"
+
+    @classmethod
+    def of(cls, settings: KubeletSettings, memory_capacity: int) -> NodeSettings:
+        """As a kubelet's configuration says. Reads `resolvConf`; without one, pods that need it have no servers."""
+        try:
+            resolver = Path(settings.resolv_conf).read_text() if settings.resolv_conf else ""
+        except OSError as error:
+            LOG.warning("resolvConf %s cannot be read: %s", settings.resolv_conf, error.strerror)
+            resolver = ""
+        dns = NodeDns.read(resolver, settings.cluster_dns, settings.cluster_domain)
+        return cls(dns=dns, memory_capacity=memory_capacity)
 
 
 def sandbox_config(

@@ -13,6 +13,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.base.errors import WorldError
 from nodeward.base.quantity import Quantity
 from nodeward.kubelet.runtime.cri.calls import Calls
+from nodeward.kubelet.runtime.cri.cgroup_driver import find_driver
 from nodeward.kubelet.runtime.cri.runtime import CriRuntime
 from nodeward.kubelet.runtime.interface import ContainerExited, ExecRequest, PodGone, SandboxFailed
 from nodeward.machinery.clock import RealClock
@@ -232,5 +233,19 @@ def test_a_socket_nobody_listens_at_is_told_with_what_to_do(tmp_path: Path) -> N
         runtime = CriRuntime(f"unix://{tmp_path}/none.sock", RealClock())
         with pytest.raises(WorldError, match=r"no container runtime answers CRI v1 at unix://.*none\.sock"):
             await runtime.start(lambda event: None)
+        await runtime.stop()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("has_systemd", [True, False])
+def test_who_manages_groups_is_asked_of_the_runtime(tmp_path: Path, has_systemd: bool) -> None:
+    async def main(socket: str) -> str:
+        call = Calls(socket)
+        try:
+            return await find_driver(call)
+        finally:
+            await call.close()
+
+    with running_containerd(tmp_path, has_systemd=has_systemd) as each:
+        assert asyncio.run(main(each.socket)) == ("systemd" if has_systemd else "cgroupfs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from nodeward.api import codec
 from nodeward.api.core_v1.pod import Pod
+from nodeward.kubelet.config.settings import KubeletSettings
+from nodeward.kubelet.runtime.cri.cgroup_driver import driver_in
 from nodeward.kubelet.runtime.cri.cgroups import CGROUPFS, SYSTEMD, pod_group, remove_group
 from nodeward.kubelet.runtime.cri.dns import NodeDns, dns_config
 from nodeward.kubelet.runtime.cri.messages import NODE
@@ -131,6 +134,34 @@ def test_a_pods_group_is_named_after_its_class() -> None:
     assert pod_group(guaranteed, "kubepods", CGROUPFS) == "/kubepods/podu-1"
     assert pod_group(pod(), "kubepods", SYSTEMD) == "kubepods-besteffort-podu_1.slice"
     assert pod_group(pod(), "", CGROUPFS) == ""
+
+
+def test_who_manages_groups_is_read_from_the_runtimes_configuration() -> None:
+    def config(options: Any) -> str:
+        runtimes = {"own": {"options": options}, "runc": {"options": {"SystemdCgroup": False}}}
+        return json.dumps({"containerd": {"defaultRuntimeName": "own", "runtimes": runtimes}})
+
+    assert driver_in(config({"SystemdCgroup": True})) == SYSTEMD
+    for other in (
+        config({"SystemdCgroup": False}),
+        config(None),
+        config({}),
+        "",
+        "[]",
+        '{"containerd":1}',
+        "no",
+    ):
+        assert driver_in(other) == CGROUPFS
+
+
+def test_a_kubelets_configuration_says_whom_to_ask_for_addresses(tmp_path: Path) -> None:
+    file = tmp_path / "resolv.conf"
+    file.write_text("nameserver 192.0.2.7\n")
+    asked_for = KubeletSettings(cluster_dns=("10.0.0.10",), cluster_domain="c", resolv_conf=str(file))
+    made = NodeSettings.of(asked_for, 1 << 30)
+    assert made.dns == NodeDns(("192.0.2.7",), cluster_servers=("10.0.0.10",), cluster_domain="c")
+    assert made.memory_capacity == 1 << 30
+    assert NodeSettings.of(KubeletSettings(resolv_conf=str(tmp_path / "none")), 0).dns == NodeDns()
 
 
 def test_a_pods_group_goes_from_every_layout_and_nobody_elses(tmp_path: Path) -> None:
