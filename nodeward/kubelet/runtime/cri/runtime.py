@@ -20,7 +20,6 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.runtime.cri.calls import Calls, CriError
 from nodeward.kubelet.runtime.cri.cgroup_driver import find_driver
-from nodeward.kubelet.runtime.cri.cgroups import remove_group
 from nodeward.kubelet.runtime.cri.container_config import target_of
 from nodeward.kubelet.runtime.cri.endings import exited, image_of
 from nodeward.kubelet.runtime.cri.execution import StreamedExec, execute
@@ -31,6 +30,7 @@ from nodeward.kubelet.runtime.cri.resources import changed
 from nodeward.kubelet.runtime.cri.sandbox_config import NodeSettings
 from nodeward.kubelet.runtime.cri.sandboxes import AUTO, Sandbox, Sandboxes
 from nodeward.kubelet.runtime.cri.starting import Start, Starter
+from nodeward.kubelet.runtime.cri.stopping import Stopper
 from nodeward.kubelet.runtime.cri.watching import Running, Watcher
 from nodeward.kubelet.runtime.interface import (
     ContainerFailed,
@@ -53,8 +53,6 @@ LOG: Final = logging.getLogger(__name__)
 _GREETING_SECONDS: Final = 10.0
 #: The list of images is asked for anew this often, as long as nothing is pulled.
 _IMAGES_SECONDS: Final = 30.0
-#: Between tries of what must happen.
-_AGAIN_SECONDS: Final = 0.5
 #: How long `stop` waits for what is nearly done.
 _FINISH_SECONDS: Final = 2.0
 _MOST_OUTPUT: Final = 16 * 1024
@@ -123,6 +121,7 @@ class CriRuntime:
         settings = replace(self._settings, cgroup_driver=driver)
         self._sandboxes = Sandboxes(call, settings, self._network, self._host_ips)
         self._starter = Starter(call, self._images, settings)
+        self._stopper = Stopper(call, self._clock, self._watcher, self._sandboxes, settings.cgroup_root)
         self.version = f"{told.runtime_name}://{told.runtime_version}"
         self._listener = listener
         self._spawn(self._watcher.run())
@@ -193,7 +192,7 @@ class CriRuntime:
 
     def remove_container(self, uid: str, container_id: str) -> None:
         if container_id not in self._watcher:
-            self._finish(self._spawn(self._remove_container(container_id)))
+            self._finish(self._spawn(self._stopper.remove_container(container_id)))
 
     def remove_pod(self, uid: str) -> None:
         mine = self._pods.setdefault(uid, _Pod())
@@ -305,64 +304,16 @@ class CriRuntime:
             )
 
     async def _stop_container(self, mine: _Pod, container_id: str, kill_ns: int) -> None:
-        while container_id in self._watcher:
-            left = (kill_ns - self._clock.monotonic_ns()) / _NS
-            try:
-                if left > 0:
-                    # The runtime counts whole seconds only, so the end of the grace period is kept here.
-                    async with self._clock.timeout(left):
-                        await self._call("StopContainer", container_id=container_id, timeout=math.ceil(left))
-                else:
-                    await self._call("StopContainer", container_id=container_id)
-                await self._watcher.look(container_id)
-            except TimeoutError:
-                continue
-            except CriError as error:
-                if not error.is_not_found:
-                    LOG.warning("container %s does not stop: %s", container_id, error)
-            if container_id in self._watcher:
-                await self._clock.sleep(_AGAIN_SECONDS)
-                await self._look(container_id)
+        await self._stopper.stop(container_id, kill_ns)
         mine.stops.pop(container_id, None)
-
-    async def _look(self, container_id: str) -> None:
-        try:
-            await self._watcher.look(container_id)
-        except CriError as error:
-            LOG.info("container %s: %s", container_id, error)
-
-    async def _remove_container(self, container_id: str) -> None:
-        try:
-            await self._call("RemoveContainer", container_id=container_id)
-        except CriError as error:
-            # Nothing is lost: it goes with its pod.
-            LOG.info("container %s is not removed: %s", container_id, error)
 
     async def _remove_pod(self, uid: str, mine: _Pod, under_way: list[asyncio.Task[None]]) -> None:
         if under_way:
             await asyncio.wait(under_way)
-        while True:
-            try:
-                await self._remove_all(uid)
-                break
-            except CriError as error:
-                LOG.warning("pod %s is not removed: %s", uid, error)
-            await self._clock.sleep(_AGAIN_SECONDS)
-        remove_group(self._settings.cgroup_root, uid)
+        await self._stopper.remove_pod(uid)
         if self._pods.get(uid) is mine:
             del self._pods[uid]
         self._tell(PodGone(uid))
-
-    async def _remove_all(self, uid: str) -> None:
-        sandboxes = await self._sandboxes.of_pod(uid)
-        for each in sandboxes:
-            await self._call("StopPodSandbox", pod_sandbox_id=each.id)
-        for running in self._watcher.of_pod(uid):
-            await self._watcher.look(running.id)
-        for each in sandboxes:
-            await self._sandboxes.remove(each.id)
-        for running in self._watcher.of_pod(uid):
-            await self._watcher.look(running.id)
 
     async def _update(self, container_id: str, name: str, linux: Any) -> None:
         try:
