@@ -7,6 +7,7 @@ controller has the rights of its bootstrap role and no others.
 from __future__ import annotations
 
 from nodeward.controllers import (
+    claim_protection,
     disruption,
     garbage_collector,
     namespace,
@@ -23,6 +24,7 @@ from nodeward.controllers.daemonset.controller import DaemonSetController
 from nodeward.controllers.deployment.controller import DeploymentController
 from nodeward.controllers.job.controller import JobController
 from nodeward.controllers.node_lifecycle.controller import NodeLifecycleController
+from nodeward.controllers.statefulset.controller import StatefulSetController
 from nodeward.controllers.taint_eviction.controller import TaintEvictionController
 
 CONTROLLERS: tuple[Entry, ...] = (
@@ -34,10 +36,16 @@ CONTROLLERS: tuple[Entry, ...] = (
     Entry("disruption-controller", disruption.DisruptionController, "controllermanager"),
     Entry("resourcequota-controller", resource_quota.ResourceQuotaController),
     Entry("ttl-after-finished-controller", ttl_after_finished.TtlAfterFinishedController),
+    Entry(
+        "persistentvolumeclaim-protection-controller",
+        claim_protection.ClaimProtectionController,
+        account="pvc-protection-controller",
+    ),
     Entry("replicaset-controller", replicaset.replica_sets),
     Entry("replication-controller", replicaset.replication_controllers),
     Entry("deployment-controller", DeploymentController),
     Entry("daemon-set-controller", DaemonSetController, "daemonset-controller"),
+    Entry("statefulset-controller", StatefulSetController),
     Entry("job-controller", JobController),
     Entry("cronjob-controller", CronJobController),
     Entry("node-lifecycle-controller", NodeLifecycleController, "node-controller", "node-controller"),
