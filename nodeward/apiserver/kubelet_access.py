@@ -28,6 +28,8 @@ class KubeletAccess:
     #: where nodes listen that do not listen at their own address; None: go by the node
     resolve: Callable[[Node], tuple[str, int] | None] | None = None
     preferred: tuple[str, ...] = PREFERRED_ADDRESSES
+    #: told of every WebSocket to a kubelet: what for, and whether it went through or was translated
+    streamed: Callable[[str, str], None] = lambda subresource, how: None
 
     def address(self, node: Node) -> tuple[str, int]:
         """Host and port; raises when the node names none."""

@@ -33,6 +33,8 @@ class LoopbackTransport:
         answer = await self._app.handle(request, self._peer)
         headers = {"content-type": answer.content_type}
         headers.update((name.lower(), value) for name, value in answer.headers.items())
+        if answer.tunnel is not None:
+            answer.tunnel.gone()  # there is no connection here that could become something else
         if answer.stream is None:
             return Response(answer.status, headers, answer.whole())
         flow = LoopbackStream(answer.stream, self._streams)

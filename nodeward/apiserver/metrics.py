@@ -80,6 +80,7 @@ class Metrics:
         )
         self._seen: dict[_Key, _Counted] = {}
         self._reading = self._mutating = 0
+        self._streamed: dict[tuple[str, str], float] = {}
         self._objects: _Values = {}
         self._storage_bytes = 0
         self._gates: _Values = {}
@@ -97,6 +98,10 @@ class Metrics:
     def watching(self, call: Call, step: int) -> None:
         """A watch began (+1) or ended (-1)."""
         self._of(call).open += step
+
+    def streamed(self, subresource: str, how: str) -> None:
+        """A WebSocket went through to a kubelet, or was translated for it."""
+        self._streamed[subresource, how] = self._streamed.get((subresource, how), 0) + 1
 
     def _of(self, call: Call) -> _Counted:
         key = (
@@ -169,6 +174,14 @@ class Metrics:
             if verb in ("GET", "LIST"):
                 sizes.add_metric(counted.labels, counted.sizes.buckets(), counted.sizes.total)
         yield from (requests, durations, sizes, watches)
+        streams = CounterMetricFamily(
+            "apiserver_websocket_streaming_requests_total",
+            "WebSockets for exec, attach and port-forward, by whether the kubelet speaks them.",
+            labels=("subresource", "proxy_type"),
+        )
+        for what_and_how, total in self._streamed.items():
+            streams.add_metric(what_and_how, total)
+        yield streams
         yield from self._others.collect()
         for name, text, labels, values in self._gauges():
             gauge = GaugeMetricFamily(name, text, labels=labels)

@@ -11,7 +11,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from nodeward.api.context import Context
@@ -90,7 +90,7 @@ class ApiServer:
         chain = chain.then(RbacGuard(self.env, self._security)).timed(clock, self.metrics.admission)
         api = Api(self.env, chain, self._security.authorizers.require)
         api.issuer = self._security.issuer
-        api.kubelets = settings.kubelets
+        api.kubelets = replace(settings.kubelets, streamed=self.metrics.streamed)
         self._documents = Documents(
             self.env,
             self.metrics,

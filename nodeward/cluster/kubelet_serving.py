@@ -38,8 +38,9 @@ class KubeletServing:
         await self._listener.stop()
 
     def resolve(self, node: Node) -> tuple[str, int] | None:
-        """Where the kubelet of a node is, if it is one of ours."""
+        """Where the kubelet of a node is, if it is one of ours and can be reached."""
         if not self.port:
             return None
-        is_ours = any(each.host.agent(node.metadata.name) is not None for each in self._hosts())
-        return (HOST, self.port) if is_ours else None
+        agents = [each.host.agent(node.metadata.name) for each in self._hosts()]
+        is_here = any(agent is not None and not agent.is_cut_off for agent in agents)
+        return (HOST, self.port) if is_here else None

@@ -53,17 +53,13 @@ async def read_log(api: Api, call: Call, kind: Kind) -> Answer:
     if response.stream is None:
         await transport.aclose()
         raise _refusal(call.name, response)
-    stream = Pouring(_poured(transport, response.stream), clock)
+    stream = Pouring(_parts(response.stream), clock, transport.aclose)
     return Answer(200, content_type="text/plain", stream=stream, is_patient=True)
 
 
-async def _poured(transport: HttpTransport, stream: Stream) -> AsyncGenerator[bytes, None]:
-    try:
-        async for part in stream:
-            yield part
-    finally:
-        await stream.aclose()
-        await transport.aclose()
+async def _parts(stream: Stream) -> AsyncGenerator[bytes, None]:
+    async for part in stream:
+        yield part
 
 
 def _refusal(name: str, response: Response) -> ApiError:

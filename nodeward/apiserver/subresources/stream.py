@@ -26,7 +26,7 @@ from nodeward.apiserver.subresources.translating import (
     translate_ports,
 )
 from nodeward.machinery.serving.answer import Answer, TunnelSink
-from nodeward.machinery.serving.websocket import accept
+from nodeward.machinery.serving.websocket import accept, wants_websocket
 from nodeward.machinery.transport import ConnectionFailed, Request, Response
 from nodeward.machinery.upgrading import Switched, upgrade
 
@@ -55,6 +55,8 @@ async def connect(api: Api, call: Call, kind: Kind) -> Answer:
     if access.tls is None:
         raise unreachable("this API server has no certificate to show to kubelets")
     ours = spoken_here(api, node, call.request, call.subresource)
+    if wants_websocket(call.request):
+        access.streamed(call.subresource, "translated_at_apiserver" if ours else "proxied_to_kubelet")
     if ours:
         request.method, request.headers = "POST", spdy_headers(ours)
     try:

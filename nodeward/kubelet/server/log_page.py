@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Final
 
 from nodeward.base.errors import WorldError
@@ -44,8 +44,8 @@ async def container_logs(
     # The first piece is waited for, so that a log that is not there is an answer and not a stream that breaks off;
     # one that is there and empty, and is followed, has none yet.
     if not options.follow:
-        return _answer(await _begun(source), clock)
-    return _answer(_texts(source), clock)
+        return _answer(await _begun(source), clock, source.aclose)
+    return _answer(_texts(source), clock, source.aclose)
 
 
 def output(
@@ -119,13 +119,10 @@ async def _begun(source: AsyncGenerator[tuple[int, bytes], None]) -> AsyncGenera
 async def _texts(
     source: AsyncGenerator[tuple[int, bytes], None], first: tuple[int, bytes] | None = None
 ) -> AsyncGenerator[bytes, None]:
-    try:
-        if first is not None:
-            yield first[1]
-        async for _, text in source:
-            yield text
-    finally:
-        await source.aclose()
+    if first is not None:
+        yield first[1]
+    async for _, text in source:
+        yield text
 
 
 async def _simulated(
@@ -138,5 +135,7 @@ async def _simulated(
         await clock.sleep(1)
 
 
-def _answer(source: AsyncGenerator[bytes, None], clock: Clock) -> Answer:
-    return Answer(200, content_type=TEXT, stream=Pouring(source, clock), is_patient=True)
+def _answer(
+    source: AsyncGenerator[bytes, None], clock: Clock, release: Callable[[], Awaitable[None]] | None = None
+) -> Answer:
+    return Answer(200, content_type=TEXT, stream=Pouring(source, clock, release), is_patient=True)

@@ -26,11 +26,14 @@ from nodeward.machinery.clock import Clock
 from nodeward.machinery.serving.answer import Answer
 from nodeward.machinery.serving.raw_tunnel import RawTunnel
 from nodeward.machinery.serving.websocket import accept, wants_websocket
+from nodeward.machinery.spdy.frames import ping
 from nodeward.machinery.transport import Request
 
 LOG: Final = logging.getLogger(__name__)
 
 SPDY: Final = "SPDY/3.1"
+#: Servers ask with even numbers.
+_OUR_PING: Final = 2
 LOCALHOST: Final = "127.0.0.1"
 #: Talks to a caller until all is said; told whether the caller can close single streams.
 Run: TypeAlias = Callable[[Wire, bool], Coroutine[Any, Any, None]]
@@ -120,7 +123,7 @@ class Streams:
             if socket is not None:
                 self._spawn(PortForwarding(socket, host, pod, found.held.uid, self._clock).run())
             return answer
-        tunnel = RawTunnel(self._clock)
+        tunnel = RawTunnel(self._clock, ping(_OUR_PING))
         answer = _switched(request, (PROTOCOL,), tunnel)
         self._spawn(PortForwarding(tunnel, host, pod, found.held.uid, self._clock).run())
         return answer
@@ -135,7 +138,7 @@ class Streams:
             if socket is not None:
                 self._spawn(run(socket, protocol == V5))
             return answer
-        tunnel = RawTunnel(self._clock)
+        tunnel = RawTunnel(self._clock, ping(_OUR_PING))
         answer = _switched(request, (V4,), tunnel)
         self._spawn(self._over_spdy(SpdyChannels(tunnel, options, self._clock), run))
         return answer

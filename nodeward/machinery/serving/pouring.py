@@ -1,14 +1,14 @@
 """A body that somebody goes on making: an asynchronous iterator of bytes, poured out as fast as the peer reads.
 
 What must stay true: while the peer does not read, the iterator is not asked for more; when the peer is gone, the
-iterator is closed, whatever it waits for.
+iterator is closed, whatever it waits for, and what it stands on is released, even if it was never begun.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
 from nodeward.base.errors import WorldError
@@ -24,20 +24,25 @@ _LOOK_SECONDS: Final = 0.05
 
 
 class Pouring:
-    """Implements `Streaming`. The answer that carries it is patient."""
+    """Implements `Streaming`. The answer that carries it is patient. `release` is called once, at the end."""
 
-    def __init__(self, source: AsyncGenerator[bytes, None], clock: Clock) -> None:
+    def __init__(
+        self,
+        source: AsyncGenerator[bytes, None],
+        clock: Clock,
+        release: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._source = source
         self._clock = clock
+        self._release = release
         self._task: asyncio.Task[None] | None = None
 
     def start(self, sink: Sink) -> None:
         self._task = asyncio.create_task(self._pour(sink))
 
     def gone(self) -> None:
-        """The source is closed even if it was never begun: it may hold a connection."""
         if self._task is None:
-            self._task = asyncio.create_task(self._source.aclose())
+            self._task = asyncio.create_task(self._end())
         elif self._task is not asyncio.current_task():
             self._task.cancel()
 
@@ -53,4 +58,9 @@ class Pouring:
             LOG.info("a stream broke off: %s", error)
             sink.abort()
         finally:
-            await self._source.aclose()
+            await self._end()
+
+    async def _end(self) -> None:
+        await self._source.aclose()
+        if self._release is not None:
+            await self._release()

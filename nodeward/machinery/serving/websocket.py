@@ -29,7 +29,7 @@ from nodeward.machinery.transport import Request
 _MOST_WAITING: Final = 1 << 20
 #: What a message costs beside its bytes: millions of empty ones are many, too.
 _OVERHEAD: Final = 64
-_MOST_MESSAGE: Final = 4 << 20
+MOST_MESSAGE: Final = 4 << 20
 _NORMAL: Final = 1000
 #: How often a peer that is not read from is asked for a sign of life.
 _ASK_SECONDS: Final = 1.0
@@ -45,7 +45,7 @@ class WebSocket:
         self._linger: Timer | None = None
         #: set while the peer is not read from
         self._asking: Timer | None = None
-        self._protocol = Protocol(SERVER, state=State.OPEN, max_size=_MOST_MESSAGE)
+        self._protocol = Protocol(SERVER, state=State.OPEN, max_size=MOST_MESSAGE)
         self._sink: TunnelSink | None = None
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0

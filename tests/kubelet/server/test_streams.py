@@ -16,6 +16,7 @@ from kubernetes import config
 from kubernetes.stream import stream
 from websockets.frames import Opcode
 
+from nodeward.machinery.spdy.session import SpdySession
 from nodeward.machinery.transport import Request, Response
 from nodeward.machinery.upgrading import Switched, upgrade
 from tests.kubelet.server.serving import Serving, context_of
@@ -179,6 +180,41 @@ def test_a_command_that_does_not_read_is_killed_when_its_flooding_caller_vanishe
             await served.clock.sleep(0.5)
             assert _held(served) < 8 << 20, "nobody keeps what is not read"
             far.wire.abort()
+
+        served.do(run())
+        _until(served, lambda: not lives())
+
+
+def test_the_same_over_spdy(served: Serving, shell: str) -> None:
+    with marked(served, "flooded-spdy") as (path, lives):
+        command = urllib.parse.urlencode(
+            [("command", part) for part in ("sh", "-c", f"echo $$ > {path}; sleep 999")]
+        )
+        request = Request(
+            "POST",
+            f"/api/v1/namespaces/default/pods/{shell}/exec",
+            f"{command}&stdin=true&stdout=true",
+            {"connection": "Upgrade", "upgrade": "SPDY/3.1", "x-stream-protocol-version": f"{V5}\n{V4}"},
+        )
+
+        async def run() -> None:
+            tls = context_of(served.pki, served.pki.admin())
+            wire = await upgrade("127.0.0.1", served.port, tls, request, served.clock)
+            assert isinstance(wire, Switched)
+            assert wire.headers["x-stream-protocol-version"] == V4
+
+            async def send(data: bytes) -> None:
+                wire.write(data)
+
+            session = SpdySession(send, is_server=False)
+            for name in ("error", "stdout"):
+                await session.open(streamtype=name)
+            stdin = await session.open(streamtype="stdin")
+            await stdin.write(b"x" * 12_000_000)
+            await served.clock.sleep(0.5)
+            assert lives()
+            assert _held(served) < 8 << 20
+            wire.abort()
 
         served.do(run())
         _until(served, lambda: not lives())
