@@ -1,6 +1,9 @@
-"""One measured number, and what it was measured on."""
+"""One measured number, and what it was measured on; and what some work took of this process."""
 
 from __future__ import annotations
+
+import os
+from dataclasses import dataclass
 
 import msgspec
 
@@ -12,3 +15,26 @@ class Figure(msgspec.Struct, frozen=True):
     value: float
     unit: str
     conditions: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What deciding about some pods took."""
+
+    pods: int
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def rate(self) -> float:
+        return self.pods / self.seconds
+
+    @property
+    def cpu_rate(self) -> float:
+        return self.pods / max(self.cpu_seconds, 0.01)
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process until now."""
+    times = os.times()
+    return times.user + times.system

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.invariant import invariant
 from nodeward.cli.bench_binding import binding_figures
-from nodeward.cli.bench_figures import Figure
+from nodeward.cli.bench_figures import Figure, Spent, cpu_seconds
+from nodeward.cli.bench_preemption import IMPORTANT, preempted
 from nodeward.cli.bench_workloads import WORKLOADS, Workload, features_named, nodes, pods
 from nodeward.features import Gates, Version
 from nodeward.features.declared import FRAMEWORK
@@ -29,37 +28,32 @@ GATES = "NodeDeclaredFeatures=true,TaintTolerationComparisonOperators=true,NodeR
 LARGER = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What deciding about some pods took."""
-
-    pods: int
-    seconds: float
-    cpu_seconds: float
-
-    @property
-    def rate(self) -> float:
-        return self.pods / self.seconds
-
-    @property
-    def cpu_rate(self) -> float:
-        return self.pods / max(self.cpu_seconds, 0.01)
-
-
 async def scheduler_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
     """All figures, in the order they are measured."""
+    clock = RealClock()
     for workload in WORKLOADS:
         number = max(1, int(args.pods * workload.share))
         spent = _decided(workload, args.nodes, number)
-        for figure in _figures(
-            f"scheduler/{workload.name}", spent, _conditions(workload, args.nodes, number)
-        ):
+        for figure in _figures(workload.name, spent, _conditions(workload, args.nodes, number)):
             yield figure
+    number = max(1, int(args.pods * IMPORTANT.share))
+    spent = await preempted(Gates.of("1.37", GATES), clock, args.nodes, number)
+    for figure in _figures(IMPORTANT.name, spent, _conditions(IMPORTANT, args.nodes, number)):
+        yield figure
+    many, more = args.nodes * LARGER, args.pods * LARGER
+    spent = _decided(WORKLOADS[0], many, more)
+    conditions = (
+        f"aim half of scheduler/{WORKLOADS[0].name}; {WORKLOADS[0].says}; {more:,} pods, {many:,} nodes"
+    )
+    for figure in _figures(f"{WORKLOADS[0].name}-larger", spent, conditions):
+        yield figure
+    async for figure in binding_figures(args):
+        yield figure
 
 
 def _figures(name: str, spent: Spent, conditions: str) -> Iterable[Figure]:
-    yield Figure(name, spent.rate, "pods/s", conditions)
-    yield Figure(f"{name}-cpu", spent.cpu_rate, "pods/s", "the same per second of CPU time")
+    yield Figure(f"scheduler/{name}", spent.rate, "pods/s", conditions)
+    yield Figure(f"scheduler/{name}-cpu", spent.cpu_rate, "pods/s", "the same per second of CPU time")
 
 
 def _conditions(workload: Workload, number: int, count: int) -> str:
@@ -80,9 +74,9 @@ def _decided(workload: Workload, node_count: int, pod_count: int) -> Spent:
     # As the scheduler's own process has it.
     gc.collect()
     gc.freeze()
-    started, cpu = engine.clock.monotonic_ns(), _cpu_seconds()
+    started, cpu = engine.clock.monotonic_ns(), cpu_seconds()
     placed, without = _decide(engine, waiting)
-    spent = Spent(pod_count, (engine.clock.monotonic_ns() - started) / 1e9, _cpu_seconds() - cpu)
+    spent = Spent(pod_count, (engine.clock.monotonic_ns() - started) / 1e9, cpu_seconds() - cpu)
     invariant(placed == pod_count, f"{without} of {pod_count} pods found no node")
     return spent
 
@@ -92,8 +86,3 @@ def _decide(engine: Engine, waiting: Iterable[Pod]) -> tuple[int, int]:
     for pod in waiting:
         add(PodView(pod), now_ns())
     return engine.decide_all()
-
-
-def _cpu_seconds() -> float:
-    times = os.times()
-    return times.user + times.system

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from nodeward.scheduler.cache.amounts import PODS
 from nodeward.scheduler.cache.classes import Pick, own_cycle
 from nodeward.scheduler.cache.plugin_set import PluginFailed
 from nodeward.scheduler.cache.what_if import WhatIfNode
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status
+from nodeward.scheduler.plugins.node_resources_fit import Need, NodeResourcesFit, lacking, need_of
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.table import NodeTable
@@ -70,9 +72,27 @@ class Chooser:
             if why is None:
                 break
             out[pick.row] = why
-            left = np.setdiff1d(table.rows(), np.array([*out], np.int64))
-            pick = classes.pick(pod, self._offset, left)
+            if not pick.found.volatile:
+                # Others that are promised are as good as this one: all are looked at before the next choice.
+                out |= self._conflicts(profile, pod, pick, out)
+            left = table.alive.copy()
+            left[[*out]] = False
+            pick = classes.pick(pod, self._offset, np.flatnonzero(left))
         return Choice(pick, out)
+
+    def _conflicts(
+        self, profile: Profile, pod: PodView, pick: Pick, known: dict[int, Status]
+    ) -> dict[int, Status]:
+        """The rows that plugins let pass and a promise rules out, beside those that are known."""
+        found: dict[int, Status] = {}
+        for name in self._nominator.nodes():
+            row = self._table.row_of(name)
+            if row is None or row in known or not pick.found.fits[row]:
+                continue
+            why = self._conflict(profile, pod, pick.cycle, row)
+            if why is not None:
+                found[row] = why
+        return found
 
     def _conflict(self, profile: Profile, pod: PodView, shared: Cycle, row: int) -> Status | None:
         """Why the pod does not fit beside those the node is promised to; None if it does."""
@@ -85,6 +105,12 @@ class Chooser:
         node = table.node(row)
         if not others or node is None:
             return None
+        need = need_of(shared) if NodeResourcesFit.name in profile.filters else None
+        if need is not None and not pod.host_ports:
+            # Nothing that comes before resources looks at other pods, so that this is what all plugins would say.
+            why = self._lacking(need, others, row)
+            if why is not None:
+                return why
         plugins, cycle, what_if = profile.classes.plugins, shared.copy(), WhatIfNode(table, row)
         cycle = own_cycle(pod, cycle)
         for other in others:
@@ -96,3 +122,18 @@ class Chooser:
         if status.code is Code.ERROR:
             raise PluginFailed(status, "Filter")
         return None if status.is_success else status
+
+    def _lacking(self, need: Need, others: list[PodView], row: int) -> Status | None:
+        """What the node would have too little of beside those it is promised to; None if nothing."""
+        table = self._table
+        there, used = need.at(table.allocatable, row), need.at(table.requested, row)
+        taken = [table.amounts_of(other).requested for other in others]
+        short = [
+            name
+            for name, amount in need.amounts.items()
+            if there[name] - used[name] - sum(each.get(name, 0) for each in taken) < amount
+        ]
+        if not short:
+            return None
+        is_hopeless = any(need.amounts[name] > there[name] for name in short if name != PODS)
+        return lacking(short, is_hopeless=is_hopeless).of(NodeResourcesFit.name)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeward.scheduler.cache.kept_column import KeptColumns
+from nodeward.scheduler.cache.kept_column import FEW, KeptColumns
 from nodeward.scheduler.cache.moving import moving_column
 from nodeward.scheduler.cache.plugin_set import Ints, Part, PluginFailed, PluginSet
 from nodeward.scheduler.cache.preparing import Prepared, run_pre_filters, run_pre_scores
@@ -131,6 +131,11 @@ class PodClass:
         if self._version == version and self._capacity:
             return True
         self.diagnosis = None
+        if nodes_version == self._node_version and self._capacity == table.capacity:
+            few = table.changes.recent(self._version)
+            if few is not None and len(few) <= FEW and self._update_few(few):
+                self._version = version
+                return True
         rows = table.changes.since(self._version)
         nodes: Ints | None = _NO_ROWS
         if nodes_version != self._node_version:
@@ -164,6 +169,20 @@ class PodClass:
         self._is_flat = True
         rows = self._table.rows()
         self._update(rows, rows)
+
+    def _update_few(self, rows: list[int]) -> bool:
+        """The same as `_update` for a few rows whose pods changed, if all fit as they did; else nothing is done."""
+        kept = self._kept
+        if kept is None or self._plugins.watch is not None or self._has_moving_raw:
+            return False
+        values, fits = kept.fresh(), self.fits
+        for row in rows:
+            if not fits.item(row) or values.item(row) < 0:
+                return False
+        for row in rows:
+            self._moving[row] = value = values.item(row)
+            self.total[row] = value + self._fixed.item(row) + self._liked.item(row)
+        return True
 
     def _update(self, rows: Ints, nodes: Ints) -> None:
         alive = self._table.alive

@@ -69,6 +69,13 @@ class NodeResourcesBalancedAllocation:
 
 
 def _score(cells: Sequence[tuple[int, int, int, int]]) -> int:
+    if len(cells) == 2:
+        # The same as below in fewer steps.
+        (_, used, adds, there), (_, other_used, other_adds, other_there) = cells
+        gap = abs((min(used / there, 1.0) - min(other_used / other_there, 1.0)) / 2)
+        used, other_used = used + adds, other_used + other_adds
+        other_gap = abs((min(used / there, 1.0) - min(other_used / other_there, 1.0)) / 2)
+        return (3 * MAX_SCORE // 2 + int((1 - other_gap) * MAX_SCORE) - int((1 - gap) * MAX_SCORE)) // 2
     before = _evenness([min(used / there, 1.0) for _, used, _, there in cells])
     after = _evenness([min((used + adds) / there, 1.0) for _, used, adds, there in cells])
     return MAX_SCORE // 2 + (MAX_SCORE // 2 + after - before) // 2

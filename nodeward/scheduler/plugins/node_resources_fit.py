@@ -55,6 +55,10 @@ class Need:
     #: (line, amount) of each
     cells: tuple[tuple[int, int], ...]
 
+    def at(self, array: Ints, row: int) -> dict[str, int]:
+        """What an array of the table has of these in a row."""
+        return {name: array.item(line, row) for name, (line, _) in zip(self.amounts, self.cells, strict=True)}
+
 
 class NodeResourcesFit:
     name: ClassVar[str] = "NodeResourcesFit"
@@ -170,7 +174,17 @@ class NodeResourcesFit:
 
     def score_row(self, cycle: Cycle, table: NodeTable, row: int) -> int:
         counted: Weighed = cycle.data[_SCORES]
-        return self._mean(counted.cells_of(table.allocatable, table.scored, row))
+        strategy = self._strategy
+        if strategy.is_ratio:
+            return self._mean(counted.cells_of(table.allocatable, table.scored, row))
+        there, used, each = table.allocatable.item, table.scored.item, strategy.each
+        total = weights = 0
+        for line, weight, adds in counted.key:
+            amount = there(line, row)
+            if amount:
+                total += weight * each(used(line, row) + adds, amount)
+                weights += weight
+        return total // weights if weights else 0
 
     # -- hints
 
