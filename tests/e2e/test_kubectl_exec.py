@@ -211,9 +211,17 @@ def test_a_node_that_cannot_be_reached_is_named(served: Serving) -> None:
 def test_a_cluster_that_was_just_started_shows_logs_and_runs_commands(tmp_path: Path) -> None:
     """`nodeward up` with simulated nodes, as users see it."""
     check_version()
-    with running_cluster(tmp_path / "home", "--nodes", "1") as cluster:
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(
+        "apiVersion: nodeward.dev/v1alpha1\nkind: Fleet\npools: [{name: new}, {name: old, version: '1.35'}]\n"
+    )
+    with running_cluster(tmp_path / "home", "--fleet-config", str(fleet)) as cluster:
         kubectl = Kubectl(cluster, "default", tmp_path)
-        kubectl("run", "p", "--image=image")
-        kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=30s")
-        assert kubectl("logs", "p") == "this container is simulated: it runs nothing and writes nothing\n"
-        assert kubectl("exec", "p", "--", "ls", "-l") == "simulated: ls -l\n"
+        for name in ("new", "old"):
+            node = f'{{"spec": {{"nodeName": "{name}-0"}}}}'
+            kubectl("run", name, "--image=image", f"--overrides={node}")
+            kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=30s")
+            assert (
+                kubectl("logs", name) == "this container is simulated: it runs nothing and writes nothing\n"
+            )
+            assert kubectl("exec", name, "--", "ls", "-l") == "simulated: ls -l\n"

@@ -23,6 +23,7 @@ from nodeward.apiserver.pki import KeyPair, Pki, kubeconfig, server_context
 from nodeward.apiserver.server import ApiServer
 from nodeward.cli.up import loop_factory
 from nodeward.features import Gates
+from nodeward.kubelet.agent import Agent
 from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.host import Host
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
@@ -138,9 +139,18 @@ class Serving:
         root = self.home / "kubelet"
         root.mkdir()
         hands = RealHands(here, client, clock, chance.child("hands"), processes, root, self.home / "logs")
-        hosts[0].host.add_node(here, hands)
+        agent = hosts[0].host.add_node(here, hands)
+        running.push_async_callback(self._remove_pods, agent)  # or their processes would outlive the tests
         old = NodeModel(settings=KubeletSettings(gates=Gates.of("1.35")), kubelet_version="v1.35.0")
         hosts[1].host.add_node(NodeSpecification(THEN, old, addresses=("10.0.0.9",), boot_id="b"))
+
+    async def _remove_pods(self, agent: Agent) -> None:
+        for held in list(agent.held.values()):
+            meta = held.life.pod.metadata
+            await self.client.delete(Pod, meta.name, meta.namespace, grace_period=0)
+        async with self.clock.timeout(PATIENCE):
+            while agent.held:
+                await self.clock.sleep(0.02)
 
     # -- use
 
