@@ -77,7 +77,7 @@ def clusters(draw: st.DrawFn) -> tuple[NodeTable, PodView]:
 @pytest.mark.parametrize("arguments", ARGUMENTS, ids=["default", "most", "ratio"])
 @settings(max_examples=150)
 @given(cluster=clusters())
-def test_both_forms_of_every_plugin_agree(
+def test_all_forms_of_every_plugin_agree(
     arguments: dict[str, dict[str, Any]], cluster: tuple[NodeTable, PodView]
 ) -> None:
     table, pod = cluster
@@ -95,6 +95,9 @@ def test_both_forms_of_every_plugin_agree(
                 which = [-1] * len(rows) if answer is None else answer.which.tolist()
                 column = [SUCCESS if index < 0 else answer.reasons[index] for index in which]
                 assert column == plain, plugin.name
+                if hasattr(plugin, "fits_row"):
+                    one_by_one = [plugin.fits_row(cycle, table, row) for row in rows.tolist()]
+                    assert one_by_one == [each.is_success for each in plain], plugin.name
         if hasattr(plugin, "score"):
             status = plugin.pre_score(cycle, pod, table) if hasattr(plugin, "pre_score") else SUCCESS
             if not status.is_skip:
@@ -102,3 +105,6 @@ def test_both_forms_of_every_plugin_agree(
                 assert plugin.score_rows(cycle, table, rows).tolist() == raw, plugin.name
                 some = np.flatnonzero(rows % 2 == 0)
                 assert plugin.score_rows(cycle, table, rows[some]).tolist() == [raw[i] for i in some]
+                if hasattr(plugin, "score_row"):
+                    one_by_one = [plugin.score_row(cycle, table, row) for row in rows.tolist()]
+                    assert one_by_one == raw, plugin.name
