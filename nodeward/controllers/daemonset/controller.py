@@ -124,9 +124,8 @@ class DaemonSetController:
         await self._drop_doubles(history, pods)
         scene = self._scene(owner, pods, self._revisions.hash_of(history.current))
         wait, failure = (None, None) if waiting else await self._act(key, scene)
-        has_conditions = waiting or failure == ""
         status = status_of(scene, history.collision_count, failure or None, has_acted=not waiting)
-        if has_conditions:
+        if waiting or failure == "":
             # Nothing was tried this time: what the last try found still holds.
             status.conditions = owner.status.conditions
         if status != owner.status:
