@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +15,9 @@ from nodeward.machinery.connecting import connect
 from nodeward.machinery.kubeconfig import load_kubeconfig
 from tests.contracts.store_etcd_server import free_port
 
-START_SECONDS = 30.0
+START_SECONDS = 60.0
+#: In the environment of everything a server starts, but for the commands of containers: its directory.
+MARK = "NODEWARD_KILL_TEST"
 
 
 class ApiProcess:
@@ -36,17 +40,30 @@ class ApiProcess:
         self._process: asyncio.subprocess.Process | None = None
         self.log = directory / "log"
 
+    @property
+    def kubeconfig(self) -> Path:
+        return self._directory / "kubeconfig"
+
     async def start(self) -> None:
         """Start, and wait until it says it is ready."""
+        await self.launch()
+        process = self._process
+        assert process is not None
+        assert process.stdout is not None
+        async with asyncio.timeout(START_SECONDS):
+            line = await process.stdout.readline()
+        assert b"ready in" in line, f"it does not start: {line!r} {self.log.read_text()}"
+
+    async def launch(self) -> None:
+        """Start, and wait for nothing."""
         self._directory.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *self._command, stdout=asyncio.subprocess.PIPE, stderr=log
+                *self._command,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, MARK: str(self._directory)},
             )
-        assert self._process.stdout is not None
-        async with asyncio.timeout(START_SECONDS):
-            line = await self._process.stdout.readline()
-        assert b"ready in" in line, f"it does not start: {line!r} {self.log.read_text()}"
 
     async def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
@@ -55,6 +72,15 @@ class ApiProcess:
             await self._process.wait()
             self._process = None
 
+    async def stop(self) -> None:
+        """As Ctrl-C does; it must end in good order."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(START_SECONDS):
+            code = await self._process.wait()
+        self._process = None
+        assert code == 0, self.log.read_text()
+
     def client(self, clock: Clock) -> Client:
-        config = load_kubeconfig([self._directory / "kubeconfig"])
+        config = load_kubeconfig([self.kubeconfig])
         return connect(config, clock=clock, environment={}, request_timeout=20.0)
