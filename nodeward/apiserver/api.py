@@ -13,6 +13,7 @@ from nodeward.apiserver.auth.user import Attributes
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.kubelet_access import KubeletAccess
 from nodeward.apiserver.ownership import Ownership
+from nodeward.apiserver.renewals import Renewals
 from nodeward.apiserver.resources import make_strategy
 from nodeward.apiserver.resources.selectable import Selecting
 from nodeward.apiserver.resources.strategy import Strategy
@@ -28,6 +29,7 @@ class Api:
         self.chain = chain
         self.require = require
         self.ownership = Ownership(env)
+        self.renewals = Renewals(env)
         #: who makes service-account tokens, if anybody does
         self.issuer: TokenIssuer | None = None
         #: the way to kubelets

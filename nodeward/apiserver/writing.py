@@ -243,8 +243,11 @@ class Writer:
 
     async def replace_marked(self, kind: Kind, obj: Any, item: Item) -> Written | None:
         """Store an object that was marked for deletion; None if another was faster."""
-        value = to_stored(obj)
         key = self._env.hub.key(kind, obj.metadata.namespace, obj.metadata.name)
+        return await self.replace_value(key, to_stored(obj), item)
+
+    async def replace_value(self, key: str, value: bytes, item: Item) -> Written | None:
+        """Store bytes that are known to be right in the place of an item; None if another was faster."""
         result = await self._put(key, value, expected=item.revision)
         if not result.succeeded:
             await self._env.hub.wait_for(result.revision)

@@ -36,6 +36,7 @@ from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.metrics import Metrics
 from nodeward.scheduler.scheduler import Scheduler
+from nodeward.scheduler.settings import SchedulerSettings, default_profile
 from nodeward.store.interface import Store
 
 
@@ -134,14 +135,14 @@ class Cluster:
 
     async def _start_scheduler(self) -> None:
         gates = self.description.scheduler_gates or self.description.gates
-        settings = self.description.scheduler
+        settings = self.description.scheduler or SchedulerSettings((default_profile(gates),))
         self.scheduler = Scheduler(
             self.client("kube-scheduler", SCHEDULER),
             self.clock,
             self._chance.child("scheduler"),
             gates=gates,
             version=Version.parse(gates.version),
-            settings=None if settings is None else replace(settings, leader_elect=False),
+            settings=replace(settings, leader_elect=False),
         )
         self._running.push_async_callback(self.scheduler.stop)
         await self.scheduler.start()

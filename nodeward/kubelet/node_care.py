@@ -11,9 +11,11 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from nodeward.api import codec
 from nodeward.api.coordination_v1 import Lease
 from nodeward.api.core_v1.node import Node
 from nodeward.api.errors import ApiError
+from nodeward.base.duration import SECOND
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.agent import Agent
 from nodeward.kubelet.config.settings import GateProbe
@@ -22,12 +24,16 @@ from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.node.lease import NAMESPACE, Create, Outcome
 from nodeward.kubelet.node.registration import reconcile, retry_after_seconds
 from nodeward.kubelet.telling import Teller
-from nodeward.kubelet.wheel import Wheel
+from nodeward.kubelet.wheel import GRID_NS, Wheel
 from nodeward.machinery.client import Client, PatchType
 from nodeward.machinery.clock import Chance, Clock
+from nodeward.machinery.request_parts import path_of
 from nodeward.machinery.workqueue import WorkQueue
 
 LOG: Final = logging.getLogger(__name__)
+
+_SPREAD_NS: Final = 100 * SECOND
+_MERGE: Final = {"content-type": PatchType.MERGE.value}
 
 
 class NodeCare:
@@ -52,6 +58,7 @@ class NodeCare:
         self._registered = registered
         self._node_kind = client.kind_of(Node)
         self._lease_kind = client.kind_of(Lease)
+        self._leases = path_of(self._lease_kind, NAMESPACE)
         self.agents: Final[dict[str, Agent]] = {}
         #: names of nodes to look at, and of those whose lease is due
         self.queue: Final[WorkQueue[str]] = WorkQueue(clock, name="node_status")
@@ -119,7 +126,11 @@ class NodeCare:
             agent.core.reported(mono_ns, self._chance)
         for event in step.events:
             self._teller.about_node(agent, event)
-        self._check_at(agent, step.next_check_ns)
+        when_ns = step.next_check_ns
+        if agent.hands is None and step.patch is None:
+            # Nothing changes by itself on a machine that is not there: the next look is due with the next report.
+            when_ns = max(when_ns, agent.core.quiet_until_ns(node, agent.facts) or 0)
+        self._check_at(agent, when_ns)
         self._probe_gates(agent)
         return None
 
@@ -232,13 +243,8 @@ class NodeCare:
             if isinstance(request, Create):
                 await self._client.create(request.lease, kind=self._lease_kind)
             else:
-                await self._client.patch(
-                    bytes,
-                    name,
-                    request.patch,
-                    namespace=NAMESPACE,
-                    kind=self._lease_kind,
-                    patch_type=PatchType.MERGE,
+                await self._client.raw(
+                    "PATCH", f"{self._leases}/{name}", body=codec.encode(request.patch), headers=_MERGE
                 )
             outcome = Outcome.DONE
         except ApiError as error:
@@ -251,13 +257,18 @@ class NodeCare:
 
     def renew_at(self, agent: Agent) -> None:
         """Wake up when the lease is due."""
-        when_ns = agent.lease_ns = agent.lease.next_ns
+        grid_ns = self._lease_grid_ns()
+        when_ns = agent.lease_ns = (agent.lease.next_ns + grid_ns // 2) // grid_ns * grid_ns
 
         def due() -> None:
             if agent.lease_ns == when_ns and self.agents.get(agent.name) is agent:
                 self.lease_queue.add(agent.name)
 
         self._wheel.at(when_ns, due)
+
+    def _lease_grid_ns(self) -> int:
+        """Renewals of a few nodes go together, those of thousands are spread: about ten are due at a time."""
+        return max(GRID_NS, min(SECOND, _SPREAD_NS // max(len(self.agents), 1)))
 
     async def stop(self) -> None:
         """Abandon what is under way."""

@@ -22,7 +22,7 @@ def test_a_node_registers_is_ready_and_keeps_its_lease() -> None:
             later = await each.client.get(Lease, "n1", "kube-node-lease")
             renewals = int(later.metadata.resource_version) - int(first.metadata.resource_version)
             assert later.spec.renew_time != first.spec.renew_time
-            assert 5 <= renewals <= 8
+            assert 6 <= renewals <= 9  # six renewals, and what the node itself had to say
 
     run_virtual(main)
 

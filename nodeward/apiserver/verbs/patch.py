@@ -34,7 +34,7 @@ from nodeward.apiserver.presenting import present_one, view
 from nodeward.apiserver.reading_body import check_options, field_validation, report_repeats, report_stray
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.event_view import view_to_core
-from nodeward.apiserver.writing import Mode
+from nodeward.apiserver.writing import Mode, Written
 from nodeward.base.fielderror import forbidden, required
 from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import FieldPath
@@ -72,7 +72,26 @@ async def patch(api: Api, call: Call, kind: Kind, mode: Mode) -> Answer:
     return present_one(api, call, kind, written.item, wanted, status=status)
 
 
-async def _change(api: Api, call: Call, kind: Kind, mode: Mode, media: str) -> Any:
+async def _change(api: Api, call: Call, kind: Kind, mode: Mode, media: str) -> Written:
+    if media != MERGE_PATCH or not api.renewals.concerns(kind):
+        return await _patch(api, call, kind, mode, media)
+    hub = api.env.hub
+    key, item = (
+        hub.key(kind, call.namespace, call.name),
+        hub.cache(kind).objects.get(f"{call.namespace}/{call.name}"),
+    )
+    value = api.renewals.value(key, call, item) if item is not None else None
+    if item is not None and value is not None:
+        written = await api.writer.replace_value(key, value, item)
+        if written is not None:
+            api.renewals.renewed(key, written.item.revision)
+            return written
+    written = await _patch(api, call, kind, mode, media)
+    api.renewals.learn(key, call, item, written.item)
+    return written
+
+
+async def _patch(api: Api, call: Call, kind: Kind, mode: Mode, media: str) -> Written:
     sent = parse_patch(call.request.body)
     stored = api.stored_kind(kind)
     strategy = api.strategy(stored)
@@ -152,7 +171,7 @@ def read_applied(call: Call, kind: Kind) -> dict[str, Any]:
     return sent
 
 
-async def _apply(api: Api, call: Call, kind: Kind, mode: Mode) -> Any:
+async def _apply(api: Api, call: Call, kind: Kind, mode: Mode) -> Written:
     sent = read_applied(call, kind)
     strategy = api.strategy(api.stored_kind(kind))
     force = call.query.flag("force")

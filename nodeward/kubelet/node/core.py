@@ -96,6 +96,16 @@ class NodeCore:
         """The last patch, or the registration of the first node, was taken."""
         self.status.reported(monotonic_ns, chance, is_change=not self._is_periodic)
 
+    def quiet_until_ns(self, node: Node, facts: NodeFacts) -> int | None:
+        """Until when nothing is to be done unless node or facts change; None: nobody knows."""
+        if (
+            self.readiness is not None
+            or not self._is_first_ready_known
+            or not self.status.is_settled(node, facts)
+        ):
+            return None
+        return self.status.next_report_ns()
+
     @property
     def _boot_id(self) -> str:
         return self.status.specification.boot_id

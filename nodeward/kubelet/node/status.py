@@ -89,8 +89,7 @@ class NodeStatusCore:
     ) -> StatusStep:
         """One check. `conditions` and `labels` are what else this kubelet wants to write."""
         is_over = self._is_period_over(monotonic_ns)
-        is_settled = facts is self._settled_facts and node.metadata.resource_version == self._settled_version
-        if is_settled and not is_over and not conditions and not labels:
+        if self.is_settled(node, facts) and not is_over and not conditions and not labels:
             return _NOTHING
         now = rfc3339(now_ns)
         stored = {condition.type: condition for condition in node.status.conditions}
@@ -107,6 +106,10 @@ class NodeStatusCore:
         if label_patch:
             patch["metadata"] = {"labels": label_patch}
         return StatusStep(patch, tuple(events))
+
+    def is_settled(self, node: Node, facts: NodeFacts) -> bool:
+        """Whether these were looked at before and nothing was to be written but a heartbeat."""
+        return facts is self._settled_facts and node.metadata.resource_version == self._settled_version
 
     def reported(self, monotonic_ns: int, chance: Chance, *, is_change: bool = True) -> None:
         """The patch was taken. After a change the next report is spread, so that a fleet does not report at once."""
