@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from nodeward.cli.flag_types import count, number, port
+from nodeward.cli.flag_types import count, directory, number, port
 
 DEFAULT_VERSION: Final = "1.37"
 DEFAULT_HEALTHZ_PORT: Final = 10248
 DEFAULT_CONTROLLERS_PORT: Final = 10257
+DEFAULT_ROOT: Final = "/var/lib/kubelet"
 DEFAULT_FLEET_MAP: Final = "nodeward-fleet"
 
 KUBELET: Final = """\
@@ -72,6 +73,47 @@ def _verbose(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _one_node(parser: argparse.ArgumentParser) -> None:
+    node = parser.add_argument_group("one node")
+    node.add_argument("--node-name", default="", metavar="NAME", help="run the kubelet of this node")
+    node.add_argument(
+        "--config",
+        default="",
+        metavar="FILE",
+        help="a KubeletConfiguration (kubelet.config.k8s.io/v1beta1)",
+    )
+    node.add_argument(
+        "--runtime",
+        choices=("process", "cri", "sim"),
+        default="process",
+        help="what runs containers: local processes (the default), a CRI runtime, or nothing at all",
+    )
+    node.add_argument(
+        "--cri-socket",
+        default="",
+        metavar="PATH",
+        help="where the CRI runtime listens (default: what --config says, else containerd's usual socket)",
+    )
+    node.add_argument(
+        "--root-dir",
+        type=directory,
+        default=DEFAULT_ROOT,
+        metavar="DIR",
+        help=f"where pods, volumes, logs and checkpoints are kept (default {DEFAULT_ROOT})",
+    )
+    node.add_argument(
+        "--node-labels", default="", metavar="KEY=VALUE,...", help="labels to register the node with"
+    )
+    node.add_argument("--node-ip", default="", metavar="IP", help="the node's address (default 127.0.0.1)")
+    node.add_argument(
+        "--port",
+        type=port,
+        default=None,
+        metavar="PORT",
+        help="where the API server asks for logs and commands (default: what --config says, else 10250)",
+    )
+
+
 def kubelet_flags(parser: argparse.ArgumentParser) -> None:
     fleet = parser.add_argument_group("a fleet of simulated nodes")
     fleet.add_argument(
@@ -92,20 +134,21 @@ def kubelet_flags(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"the ConfigMap in kube-system that describes the fleet (default {DEFAULT_FLEET_MAP})",
     )
+    _one_node(parser)
     connection_flags(parser)
     _version_flags(parser, "kubelet")
     parser.add_argument(
         "--healthz-bind-address",
-        default="127.0.0.1",
+        default="",
         metavar="IP",
-        help="where /healthz and /metrics answer (default 127.0.0.1)",
+        help="where /healthz and /metrics answer (default: what --config says, else 127.0.0.1)",
     )
     parser.add_argument(
         "--healthz-port",
         type=port,
-        default=DEFAULT_HEALTHZ_PORT,
+        default=None,
         metavar="PORT",
-        help=f"their port; 0: no pages (default {DEFAULT_HEALTHZ_PORT})",
+        help=f"their port; 0: no pages (default: what --config says, else {DEFAULT_HEALTHZ_PORT})",
     )
     _verbose(parser)
 

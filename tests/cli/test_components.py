@@ -105,7 +105,10 @@ def test_the_parts_make_a_cluster_and_each_ends_in_good_order(tmp_path: Path) ->
         (("controllers", "--controllers", "*,-deploymnet"), "did you mean"),
         (("controllers", "--controllers=-deployment"), "--controllers: none is left to run"),
         (("controllers", "--root-ca-file", "/no/such/file"), "--root-ca-file: /no/such/file: cannot be read"),
-        (("kubelet", "--fleet", "3", "--fleet-config", "x"), "--fleet and --fleet-config: say one of them"),
+        (
+            ("kubelet", "--fleet", "3", "--fleet-config", "x"),
+            "--fleet, --fleet-config and --node-name: say one of them",
+        ),
         (("kubelet", "--fleet-config", "/no/such/file"), "/no/such/file: cannot be read"),
         (("kubelet", "--fleet", "3", "--feature-gates", "NodeReadinesGates=true"), "NodeReadinessGates"),
     ],
