@@ -216,12 +216,14 @@ class PodClasses:
         return found
 
     def _refreshed(self, key: bytes, found: PodClass) -> bool:
+        is_fresh: bool | None = None
         try:
-            return found.refresh()
-        except BaseException:
-            # Half up to date is of no more use.
-            del self._classes[key]
-            raise
+            is_fresh = found.refresh()
+        finally:
+            if is_fresh is None:
+                # A plugin failed: half up to date is of no more use.
+                del self._classes[key]
+        return is_fresh
 
     def _drop_old(self) -> None:
         room = self._most_bytes - sum(each.nbytes for each in self._classes.values())
