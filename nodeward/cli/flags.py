@@ -11,12 +11,12 @@ from nodeward.cli.flag_types import count, directory, number, port
 
 DEFAULT_DIR: Final = ".nodeward"
 DEFAULT_PORT: Final = 6443
-DEFAULT_NODES: Final = 0
+DEFAULT_NODES: Final = 3
 DEFAULT_SCHEDULER_PORT: Final = 10259
 DEFAULT_VERSION: Final = "1.37"
 DEFAULT_SERVICES: Final = "10.96.0.0/16"
 #: the parts of `nodeward bench`
-BENCHMARKS: Final = ("api", "features", "rules", "scheduler")
+BENCHMARKS: Final = ("api", "features", "rules", "scheduler", "fleet")
 
 
 class Command(NamedTuple):
@@ -114,13 +114,13 @@ def _up(parser: argparse.ArgumentParser) -> None:
         type=number,
         default=DEFAULT_NODES,
         metavar="N",
-        help=f"how many nodes (default {DEFAULT_NODES})",
+        help=f"how many nodes: the first runs real processes, the others are simulated (default {DEFAULT_NODES})",
     )
     parser.add_argument(
         "--runtime",
         choices=("process", "sim"),
-        default="sim",
-        help="what the first node runs: simulated containers as the others (the default), or real processes",
+        default="process",
+        help="what the first node runs: real processes (the default), or simulated containers as the others",
     )
     parser.add_argument(
         "--fleet-config",

@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
+from collections.abc import Mapping
 from typing import NoReturn, TypeVar
 
 import msgspec
@@ -17,9 +19,10 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import KubeObject
-from nodeward.base.errors import ConfigError
+from nodeward.base.errors import ConfigError, WorldError
 from nodeward.cli.why_page import Answer, as_json, as_text
 from nodeward.features import Gates, Version
+from nodeward.features.gates import parse
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import RealClock
 from nodeward.machinery.connecting import connect
@@ -33,6 +36,8 @@ from nodeward.scheduler.settings import ProfileSettings, default_profile
 K = TypeVar("K", bound=KubeObject)
 
 _ENDED = ("Succeeded", "Failed")
+#: How a gate stands on the page of metrics of an API server.
+_GATE = re.compile(r'^kubernetes_feature_enabled\{name="(\w+)"[^}]*\} ([01])(?:\.0)?$', re.MULTILINE)
 
 
 class _ServerVersion(msgspec.Struct):
@@ -53,7 +58,8 @@ async def _ask(args: argparse.Namespace) -> Answer:
     namespace, name = _named(args, config.namespace)
     client = connect(config, clock=RealClock(), environment=environment, component="nodeward-why")
     try:
-        gates = _gates(args, args.kubernetes_version or await _server_version(client))
+        version = args.kubernetes_version or await _server_version(client)
+        gates = _gates(args, version, await _server_gates(client, version))
         profiles = load_scheduler_config(args.config, gates).profiles if args.config else ()
         pod = await _pod(client, namespace, name)
         return await _explained(args, client, pod, gates, profiles or (default_profile(gates),))
@@ -104,14 +110,15 @@ def _named(args: argparse.Namespace, default: str) -> tuple[str, str]:
     return namespace or args.namespace or default, name
 
 
-def _gates(args: argparse.Namespace, version: str) -> Gates:
+def _gates(args: argparse.Namespace, version: str, served: Mapping[str, bool]) -> Gates:
+    """The scheduler's gates: those of the API server, unless the flags say otherwise."""
     try:
         Gates.of(version)
     except ConfigError as error:
         hint = "" if args.kubernetes_version else " (the server's; choose another with --kubernetes-version)"
         raise ConfigError(f"Kubernetes {version}{hint}: {error}") from None
     try:
-        return Gates.of(version, args.feature_gates)
+        return Gates.of_mapping(version, {**served, **parse(args.feature_gates)})
     except ConfigError as error:
         raise ConfigError(f"--feature-gates: {error}") from None
 
@@ -124,6 +131,20 @@ async def _server_version(client: Client) -> str:
     found = msgspec.json.decode(response.body or b"{}", type=_ServerVersion)
     digits = "".join(each for each in found.minor if each.isdecimal())  # some providers write 31+
     return f"{found.major}.{digits}"
+
+
+async def _server_gates(client: Client, version: str) -> dict[str, bool]:
+    """What the API server's metrics say of its gates, where that differs from the version's defaults."""
+    try:
+        page = (await client.raw("GET", "/metrics")).body or b""
+    except (ApiError, WorldError):
+        return {}  # not everybody may read them
+    try:
+        usual = {name: is_on for name, _, is_on in Gates.of(version)}
+    except ConfigError:
+        return {}  # told elsewhere
+    found = {name: value == "1" for name, value in _GATE.findall(page.decode(errors="replace"))}
+    return {name: is_on for name, is_on in found.items() if usual.get(name, is_on) is not is_on}
 
 
 async def _pod(client: Client, namespace: str, name: str) -> Pod:

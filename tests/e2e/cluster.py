@@ -26,6 +26,15 @@ PATIENCE_SECONDS = 60.0
 
 REPOSITORY = Path(__file__).parents[2]
 
+#: Flags of a cluster in which objects stay as they are made: no nodes, and only the controllers namespaces need.
+STILL = (
+    "--nodes",
+    "0",
+    "--no-scheduler",
+    "--controllers",
+    "serviceaccount-controller,root-ca-certificate-publisher-controller,namespace-controller",
+)
+
 _READY = re.compile(r"nodeward (\w+): Kubernetes v(\S+) at (https://\S+), ready in (\d+\.\d\d) s")
 
 

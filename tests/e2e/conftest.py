@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster import Cluster, running_cluster
+from tests.e2e.cluster import STILL, Cluster, running_cluster
 from tests.e2e.kubectl import Kubectl, check_version
 
 _NUMBERS = itertools.count(1)
@@ -16,8 +16,12 @@ _NUMBERS = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """`nodeward up` with its defaults. Stopped at the end of the module, which must go well."""
-    with running_cluster(tmp_path_factory.mktemp("cluster") / "home") as running:
+    """`nodeward up` in which objects stay as they are made.
+
+    Stopped at the end of the module, which must go well.
+    """
+    home = tmp_path_factory.mktemp("cluster") / "home"
+    with running_cluster(home, *STILL) as running:
         yield running
 
 

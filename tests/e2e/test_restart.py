@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.cluster import Cluster, refusal, running_cluster
+from tests.e2e.cluster import STILL, Cluster, refusal, running_cluster
 
 pytestmark = pytest.mark.slow
 
@@ -36,13 +36,13 @@ def everything(cluster: Cluster) -> dict[str, Any]:
 
 
 def test_all_is_as_it_was_after_a_restart(tmp_path: Path) -> None:
-    with running_cluster(tmp_path) as first:
+    with running_cluster(tmp_path, *STILL) as first:
         first.add_namespace("kept")
         made = create(first, "one")
         before = everything(first)
         version = int(first.call("GET", CONFIG_MAPS)[1]["metadata"]["resourceVersion"])
         kubeconfig, port = first.kubeconfig.read_text(), first.port
-    with running_cluster(tmp_path, "--port", str(port)) as second:
+    with running_cluster(tmp_path, *STILL, "--port", str(port)) as second:
         assert everything(second) == before
         assert second.call("GET", f"{CONFIG_MAPS}/one") == (200, made)
         # Certificates are kept, so a kubeconfig that somebody copied goes on working.
@@ -53,7 +53,7 @@ def test_all_is_as_it_was_after_a_restart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
 def test_a_watcher_goes_on_where_it_was(tmp_path: Path, how: signal.Signals) -> None:
-    with running_cluster(tmp_path) as first:
+    with running_cluster(tmp_path, *STILL) as first:
         start = first.call("GET", CONFIG_MAPS)[1]["metadata"]["resourceVersion"]
         create(first, "one")
         with first.watching(f"{CONFIG_MAPS}?watch=true&resourceVersion={start}") as events:
@@ -66,7 +66,7 @@ def test_a_watcher_goes_on_where_it_was(tmp_path: Path, how: signal.Signals) -> 
             else:
                 first.stop(how)
     resumed = seen["object"]["metadata"]["resourceVersion"]
-    with running_cluster(tmp_path) as second:
+    with running_cluster(tmp_path, *STILL) as second:
         with second.watching(f"{CONFIG_MAPS}?watch=true&resourceVersion={resumed}") as events:
             create(second, "three")
             found = [next(events) for _ in range(3)]
@@ -81,14 +81,17 @@ def test_a_watcher_goes_on_where_it_was(tmp_path: Path, how: signal.Signals) -> 
 
 
 def test_an_open_watch_ends_in_good_order_when_the_server_stops(tmp_path: Path) -> None:
-    with running_cluster(tmp_path) as cluster, cluster.watching(f"{CONFIG_MAPS}?watch=true") as events:
+    with (
+        running_cluster(tmp_path, *STILL) as cluster,
+        cluster.watching(f"{CONFIG_MAPS}?watch=true") as events,
+    ):
         assert next(events)["type"] == "ADDED"
         cluster.stop()
         assert list(events) == []
 
 
 def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
-    with running_cluster(tmp_path) as cluster:
+    with running_cluster(tmp_path, *STILL) as cluster:
         said = refusal(tmp_path, "--port", "0")
         assert said == (
             f"nodeward: {tmp_path / 'state.db'} is in use by another server (process {cluster.process.pid}); "
@@ -110,7 +113,7 @@ def test_a_port_in_use_is_refused_and_nothing_is_begun(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["garbage", "cut short", "a hole in the middle"])
 def test_a_damaged_state_is_refused_and_kept_as_it_is(tmp_path: Path, damage: str) -> None:
     state = tmp_path / "state.db"
-    with running_cluster(tmp_path) as cluster:
+    with running_cluster(tmp_path, *STILL) as cluster:
         create(cluster, "one")
     good = state.read_bytes()
     middle = len(good) // 2
@@ -127,7 +130,7 @@ def test_a_damaged_state_is_refused_and_kept_as_it_is(tmp_path: Path, damage: st
     )
     assert state.read_bytes() == bad
     state.write_bytes(good)
-    with running_cluster(tmp_path) as cluster:
+    with running_cluster(tmp_path, *STILL) as cluster:
         assert cluster.call("GET", f"{CONFIG_MAPS}/one")[0] == 200
 
 
