@@ -22,6 +22,7 @@ from nodeward.api import events_v1 as events
 from nodeward.api import node_v1 as runtime
 from nodeward.api import policy_v1 as policy
 from nodeward.api import rbac_v1 as rbac
+from nodeward.api import readiness_v1alpha1 as readiness
 from nodeward.api import resource_v1 as resource
 from nodeward.api import scheduling_v1 as scheduling
 from nodeward.api import storage_v1 as storage
@@ -111,7 +112,8 @@ def _kind(group: str, name: str, type_: type[KubeTop], resource: str = "", **fac
     for plural in ("short_names", "categories"):
         if isinstance(facts.get(plural), str):
             facts[plural] = tuple(facts[plural].split())
-    return Kind(group, "v1", name, type_, resource or f"{name.lower()}s", **facts)
+    version = facts.pop("version", "v1")
+    return Kind(group, version, name, type_, resource or f"{name.lower()}s", **facts)
 
 
 _CLUSTER: dict[str, Any] = {"is_namespaced": False}
@@ -205,12 +207,16 @@ RESOURCE = (
     _kind("resource.k8s.io", "ResourceClaimTemplate", resource.ResourceClaimTemplate),
     _kind("resource.k8s.io", "ResourceSlice", resource.ResourceSlice, **_CLUSTER),
 )
+#: Not of Kubernetes itself: as node-readiness-controller's CustomResourceDefinition has it.
+READINESS = (
+    _kind("readiness.node.x-k8s.io", "NodeReadinessRule", readiness.NodeReadinessRule, version="v1alpha1", short_names="nrr", **_CLUSTER, **_WITH_STATUS),
+)
 # fmt: on
 
 #: Every kind served, group by group.
 KINDS: tuple[Kind, ...] = (
     *CORE, *APPS, *EVENTS, *AUTHENTICATION, *AUTHORIZATION, *BATCH, *POLICY, *RBAC, *STORAGE, *SCHEDULING,
-    *COORDINATION, *RUNTIME, *DISCOVERY, *RESOURCE,
+    *COORDINATION, *RUNTIME, *DISCOVERY, *RESOURCE, *READINESS,
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from nodeward.controllers.daemonset.controller import DaemonSetController
 from nodeward.controllers.deployment.controller import DeploymentController
 from nodeward.controllers.job.controller import JobController
 from nodeward.controllers.node_lifecycle.controller import NodeLifecycleController
+from nodeward.controllers.readiness_rules.controller import ReadinessRuleController
 from nodeward.controllers.statefulset.controller import StatefulSetController
 from nodeward.controllers.taint_eviction.controller import TaintEvictionController
 
@@ -49,5 +50,6 @@ CONTROLLERS: tuple[Entry, ...] = (
     Entry("job-controller", JobController),
     Entry("cronjob-controller", CronJobController),
     Entry("node-lifecycle-controller", NodeLifecycleController, "node-controller", "node-controller"),
+    Entry("node-readiness-controller", ReadinessRuleController),
     Entry("taint-eviction-controller", TaintEvictionController, account="node-controller"),
 )

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from nodeward.base.invariant import InvariantBroken
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
+
+
+V = TypeVar("V")
 
 
 class Histogram:
@@ -61,6 +64,10 @@ class Counter:
     def inc(self, *values: str, by: float = 1) -> None:
         self._values[values] = self._values.get(values, 0) + by
 
+    def forget(self, label: str, value: str) -> None:
+        """Whatever was counted for this value of a label: what it names is gone."""
+        _forget(self._values, self.labels.index(label), value)
+
     def value(self, *values: str) -> float:
         return self.values.get(values, 0)
 
@@ -89,6 +96,10 @@ class Gauge:
     def remove(self, *values: str) -> None:
         self._values.pop(values, None)
 
+    def forget(self, label: str, value: str) -> None:
+        """Whatever was set for this value of a label: what it names is gone."""
+        _forget(self._values, self.labels.index(label), value)
+
     @property
     def values(self) -> Mapping[tuple[str, ...], float]:
         return self._values if self._look is None else self._look()
@@ -110,6 +121,15 @@ class Histograms:
 
     def observe(self, value: float, *values: str) -> None:
         self.of(*values).observe(value)
+
+    def forget(self, label: str, value: str) -> None:
+        """Whatever was observed for this value of a label: what it names is gone."""
+        _forget(self.values, self.labels.index(label), value)
+
+
+def _forget(kept: dict[tuple[str, ...], V], place: int, value: str) -> None:
+    for values in [values for values in kept if values[place] == value]:
+        del kept[values]
 
 
 class Metrics:

@@ -88,8 +88,9 @@ class EventRecorder:
         message: str,
         *,
         annotations: dict[str, str] | None = None,
+        action: str = "",
     ) -> None:
-        """Tell that `reason` happened to an object; `type_` is NORMAL or WARNING."""
+        """Tell that `reason` happened to an object; `type_` is NORMAL or WARNING, `action` what was done about it."""
         invariant(type_ in (NORMAL, WARNING), f"an event is Normal or Warning, not {type_!r}")
         target = about if isinstance(about, ObjectReference) else reference(about, self._client)
         now = rfc3339(self._client.clock.now_ns())
@@ -101,6 +102,7 @@ class EventRecorder:
                 involved_object=target,
                 reason=reason,
                 message=message,
+                action=action,
                 source=self._source,
                 first_timestamp=now,
                 last_timestamp=now,

@@ -23,6 +23,8 @@ from nodeward.api.discovery_docs import (
 from nodeward.api.scheme import SCHEME, Kind, Scheme
 from tests.api.recorded import recorded_answer, recorded_body
 
+#: Elsewhere a custom resource, which the recorded server does not have.
+_CUSTOM = "readiness.node.x-k8s.io"
 _SERVED_GROUPS = set(SCHEME.groups())
 
 
@@ -77,7 +79,9 @@ def test_api_names_the_core_version_and_the_address() -> None:
 def test_apis_lists_our_groups_in_the_order_of_a_real_server() -> None:
     expected = recorded_body("apis")
     expected["groups"] = [g for g in expected["groups"] if g["name"] in _SERVED_GROUPS]
-    assert _content(api_group_list(SCHEME)) == expected
+    answer = _content(api_group_list(SCHEME))
+    assert answer["groups"].pop()["name"] == _CUSTOM
+    assert answer == expected
 
 
 def test_one_group_says_what_the_list_says_of_it() -> None:
@@ -103,6 +107,17 @@ def test_legacy_group_resources_are_those_of_a_real_server() -> None:
         rule = next(r for r in document["resources"] if r["name"] == "devicetaintrules")
         assert rule.pop("storageVersionHash") in ("i+85+TcIKpA=", "qvhYPLi0ox4=")
     assert answer == expected
+
+
+def test_readiness_rules_are_listed_as_their_own_project_defines_them() -> None:
+    rules, status = _content(api_resource_list(SCHEME, _CUSTOM, "v1alpha1"))["resources"]
+    assert (rules["name"], rules["kind"], rules["namespaced"]) == (
+        "nodereadinessrules",
+        "NodeReadinessRule",
+        False,
+    )
+    assert (rules["singularName"], rules["shortNames"]) == ("nodereadinessrule", ["nrr"])
+    assert (status["name"], status["verbs"]) == ("nodereadinessrules/status", ["get", "patch", "update"])
 
 
 def test_both_forms_of_events_are_stored_in_the_same_version() -> None:
@@ -132,7 +147,9 @@ def test_a_version_that_is_not_served_has_no_document() -> None:
 def test_aggregated_discovery_is_that_of_a_real_server(sample: str, build: Any) -> None:
     recorded = recorded_answer(sample)
     document = build(SCHEME)
-    assert _content(document) == _only_served_groups(recorded["body"])
+    answer = _content(document)
+    answer["items"] = [each for each in answer["items"] if each["metadata"].get("name") != _CUSTOM]
+    assert answer == _only_served_groups(recorded["body"])
     assert document.content_type == recorded["headers"]["Content-Type"]
 
 

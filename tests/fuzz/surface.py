@@ -119,5 +119,13 @@ GOOD: Final[Mapping[str, dict[str, Any]]] = {
         "subjects": [_SUBJECT],
         "roleRef": {"kind": "ClusterRole", "name": "view", "apiGroup": "rbac.authorization.k8s.io"},
     },
+    "NodeReadinessRule": {
+        "spec": {
+            "conditions": [{"type": "example.com/A", "requiredStatus": "True"}],
+            "enforcementMode": "continuous",
+            "taint": {"key": "readiness.k8s.io/a", "effect": "NoSchedule"},
+            "nodeSelector": {"matchLabels": {"a": "b"}},
+        }
+    },
     "DeviceClass": {"spec": {"selectors": [{"cel": {"expression": "true"}}]}},
 }

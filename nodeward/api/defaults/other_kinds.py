@@ -20,6 +20,7 @@ from nodeward.api.defaults.small_kinds import (
     default_limit_range,
     default_namespace,
     default_priority_class,
+    default_readiness_rule,
     default_resource_quota,
     default_runtime_class,
     default_secret,
@@ -41,6 +42,7 @@ from nodeward.api.defaults.workloads import (
 from nodeward.api.discovery_v1 import EndpointSlice
 from nodeward.api.node_v1 import RuntimeClass
 from nodeward.api.rbac_v1 import ClusterRoleBinding, RoleBinding
+from nodeward.api.readiness_v1alpha1 import NodeReadinessRule
 from nodeward.api.resource_v1 import ResourceClaim, ResourceClaimTemplate
 from nodeward.api.scheduling_v1 import PriorityClass
 from nodeward.api.storage_v1 import CSIDriver, StorageClass
@@ -71,4 +73,5 @@ OTHERS: Final[Defaults] = {
     EndpointSlice: default_endpoint_slice,
     ResourceClaim: default_resource_claim,
     ResourceClaimTemplate: default_resource_claim_template,
+    NodeReadinessRule: default_readiness_rule,
 }

@@ -1,4 +1,4 @@
-"""Defaults of the kinds that need one line each: namespaces, secrets, limits, priorities, tokens."""
+"""Defaults of the kinds that need one line each: namespaces, secrets, limits, priorities, tokens, readiness rules."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from nodeward.api.authentication_v1 import TokenRequest
 from nodeward.api.core_v1.cluster import LimitRange, Namespace, ResourceQuota, Secret
 from nodeward.api.defaults.rounding import round_up
 from nodeward.api.node_v1 import RuntimeClass
+from nodeward.api.readiness_v1alpha1 import NodeReadinessRule
 from nodeward.api.scheduling_v1 import PriorityClass
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
@@ -55,3 +56,7 @@ def default_priority_class(priority: PriorityClass) -> None:
 def default_token_request(request: TokenRequest) -> None:
     if request.spec.expiration_seconds is None:
         request.spec.expiration_seconds = _HOUR
+
+
+def default_readiness_rule(rule: NodeReadinessRule) -> None:
+    rule.spec.condition_policy = rule.spec.condition_policy or "allOf"

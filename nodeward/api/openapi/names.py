@@ -25,20 +25,25 @@ QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 RAW_EXTENSION = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 
+#: Rooms whose definitions are called otherwise than their names say; custom resources by their group, turned round.
+_ELSEWHERE = {"meta": _META, "readiness_v1alpha1": "io.x-k8s.node.readiness.v1alpha1"}
+
 
 def room(struct: type[msgspec.Struct]) -> str:
     """`core_v1` or `meta`: the module or package below `nodeward.api` that describes the struct."""
     return struct.__module__.split(".")[2]
 
 
+def package(home: str) -> str:
+    """`io.k8s.api.core.v1`: modules are called `<group>_<version>`, or are packages called so."""
+    group, _, version = home.rpartition("_")
+    return _ELSEWHERE.get(home) or f"io.k8s.api.{group}.{version}"
+
+
 @functools.cache
 def definition_name(struct: type[msgspec.Struct]) -> str:
-    """`io.k8s.api.core.v1.Pod`: modules are called `<group>_<version>`, or are packages called so."""
-    home = room(struct)
-    if home == "meta":
-        return f"{_META}.{struct.__name__}"
-    group, _, version = home.rpartition("_")
-    return f"io.k8s.api.{group}.{version}.{struct.__name__}"
+    """`io.k8s.api.core.v1.Pod`."""
+    return f"{package(room(struct))}.{struct.__name__}"
 
 
 def list_definition_name(kind: Kind) -> str:

@@ -83,6 +83,7 @@ PRINTERS: Mapping[tuple[str, str], Printer] = {
     ("policy", "PodDisruptionBudget"): workloads.POD_DISRUPTION_BUDGET,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): rbac.BINDING,
     ("rbac.authorization.k8s.io", "RoleBinding"): rbac.BINDING,
+    ("readiness.node.x-k8s.io", "NodeReadinessRule"): nodes.NODE_READINESS_RULE,
     ("resource.k8s.io", "DeviceClass"): cluster.NAME_AND_AGE,
     ("resource.k8s.io", "DeviceTaintRule"): devices.DEVICE_TAINT_RULE,
     ("resource.k8s.io", "ResourceClaim"): devices.RESOURCE_CLAIM,

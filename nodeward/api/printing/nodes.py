@@ -6,6 +6,7 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.node_v1 import RuntimeClass
 from nodeward.api.printing.cells import NONE, UNKNOWN, age
 from nodeward.api.printing.printer import AGE, NAME, Cells, Column, Printer, wide
+from nodeward.api.readiness_v1alpha1 import NodeReadinessRule
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"
@@ -57,6 +58,18 @@ def _runtime_class(obj: RuntimeClass, now_ns: int) -> Cells:
     return [obj.metadata.name, obj.handler, age(obj, now_ns)]
 
 
+def _readiness_rule(rule: NodeReadinessRule, now_ns: int) -> Cells:
+    spec = rule.spec
+    return [
+        rule.metadata.name,
+        spec.enforcement_mode,
+        spec.taint.key,
+        spec.taint.effect,
+        spec.dry_run,
+        age(rule, now_ns),
+    ]
+
+
 NODE = Printer(
     (
         NAME,
@@ -74,4 +87,15 @@ NODE = Printer(
 )
 RUNTIME_CLASS = Printer(
     (NAME, Column("Handler", description="Runtime configuration that runs the pods."), AGE), _runtime_class
+)
+NODE_READINESS_RULE = Printer(
+    (
+        NAME,
+        Column("Mode", description="Whether nodes are held once (bootstrap-only) or whenever they fail."),
+        Column("Taint", description="Key of the taint that nodes carry until they are ready."),
+        Column("Effect", description="What the taint does to pods that do not tolerate it."),
+        Column("DryRun", type="boolean", description="Whether the rule only tells what it would do."),
+        AGE,
+    ),
+    _readiness_rule,
 )

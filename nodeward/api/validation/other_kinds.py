@@ -31,6 +31,7 @@ from nodeward.api.discovery_v1 import EndpointSlice
 from nodeward.api.node_v1 import RuntimeClass
 from nodeward.api.policy_v1 import PodDisruptionBudget
 from nodeward.api.rbac_v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
+from nodeward.api.readiness_v1alpha1 import NodeReadinessRule
 from nodeward.api.scheduling_v1 import PriorityClass
 from nodeward.api.storage_v1 import (
     CSIDriver,
@@ -63,6 +64,7 @@ from nodeward.api.validation.node_runtimeclass import RUNTIME_CLASS
 from nodeward.api.validation.policy import POD_DISRUPTION_BUDGET
 from nodeward.api.validation.quota import RESOURCE_QUOTA
 from nodeward.api.validation.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING
+from nodeward.api.validation.readiness_rule import NODE_READINESS_RULE
 from nodeward.api.validation.resource_class import RESOURCE_KINDS
 from nodeward.api.validation.scheduling import PRIORITY_CLASS
 from nodeward.api.validation.service import SERVICE
@@ -121,4 +123,5 @@ OTHERS: Final[Validators] = {
     RuntimeClass: RUNTIME_CLASS,
     EndpointSlice: ENDPOINT_SLICE,
     **RESOURCE_KINDS,
+    NodeReadinessRule: NODE_READINESS_RULE,
 }

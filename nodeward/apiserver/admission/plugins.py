@@ -17,6 +17,7 @@ from nodeward.apiserver.admission.extended_resource_toleration import ExtendedRe
 from nodeward.apiserver.admission.limit_ranger import LimitRanger
 from nodeward.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from nodeward.apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
+from nodeward.apiserver.admission.node_readiness_rule import NodeReadinessRuleConflicts
 from nodeward.apiserver.admission.node_restriction import NodeRestriction
 from nodeward.apiserver.admission.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from nodeward.apiserver.admission.plugin import Plugin
@@ -46,6 +47,7 @@ PLUGINS: Final[tuple[type[Plugin], ...]] = (
     RuntimeClass,
     NodeDeclaredFeatureValidator,
     PodResizeValidator,
+    NodeReadinessRuleConflicts,
     ResourceQuota,
 )
 

@@ -155,6 +155,16 @@ CONTROLLER_ROLES: Final = {
         read: leases @coordination.k8s.io
         record: events @core,events.k8s.io
     """,
+    # Unlike upstream, where this controller comes with a role of its own: what that role allows, and the pods that a
+    # dry run tells of.
+    "node-readiness-controller": """
+        read,patch: nodes
+        list,watch: pods
+        read,patch,update: nodereadinessrules @readiness.node.x-k8s.io
+        get,patch,update: nodereadinessrules/status @readiness.node.x-k8s.io
+        update: nodereadinessrules/finalizers @readiness.node.x-k8s.io
+        record: events @core,events.k8s.io
+    """,
     "persistent-volume-binder": """
         read,create,delete,update: persistentvolumes
         update: persistentvolumes/status

@@ -90,6 +90,7 @@ class Selected:
 _ABSENT = {
     "spec.unschedulable": "false",
     "spec.hostNetwork": "false",
+    "spec.dryRun": "false",
     "status.replicas": "0",
     "status.successful": "0",
 }

@@ -71,5 +71,11 @@ SIMPLE: dict[tuple[str, str], type[Strategy]] = {
     ("policy", "poddisruptionbudgets"): _facts(
         "PodDisruptionBudgets", counts_generations=True, allows_unconditional_update=False
     ),
+    ("readiness.node.x-k8s.io", "nodereadinessrules"): _facts(
+        "NodeReadinessRules",
+        counts_generations=True,
+        selectable=("spec.enforcementMode", "spec.taint.key", "spec.dryRun"),
+        status_reset=METADATA_PATHS,
+    ),
     ("discovery.k8s.io", "endpointslices"): _facts("EndpointSlices", counts_generations=True),
 }

@@ -14,7 +14,7 @@ import pytest
 
 from nodeward.api.openapi import OpenApi, descriptions
 from nodeward.api.openapi.descriptions import ANY_KIND, ANY_LIST, META, entries, words_for
-from nodeward.api.openapi.names import definition_name
+from nodeward.api.openapi.names import definition_name, package
 from nodeward.api.scheme import SCHEME, Kind
 
 _OPEN_API = OpenApi(SCHEME, "1.37")
@@ -22,11 +22,6 @@ _DEFINITIONS: dict[str, dict[str, Any]] = json.loads(_OPEN_API.v2.body)["definit
 _ROOMS = sorted(path.stem for path in Path(descriptions.__file__).parent.glob("*.txt"))
 #: Part of all fields that must have a sentence of their own.
 _COVERAGE = 0.95
-
-
-def _package(room: str) -> str:
-    group, _, version = room.rpartition("_")
-    return "io.k8s.apimachinery.pkg.apis.meta.v1" if room == META else f"io.k8s.api.{group}.{version}"
 
 
 def _said(room: str) -> Iterator[tuple[str, str, str]]:
@@ -40,7 +35,7 @@ def _meant(room: str, type_: str) -> dict[str, Any] | None:
     """The definition a sentence is about; for those about many, one that has all they can say."""
     if room == META and type_ in (ANY_KIND, ANY_LIST):
         return _DEFINITIONS["io.k8s.api.core.v1.PodList"]
-    return _DEFINITIONS.get(f"{_package(room)}.{type_}")
+    return _DEFINITIONS.get(f"{package(room)}.{type_}")
 
 
 @pytest.mark.parametrize("room", _ROOMS)

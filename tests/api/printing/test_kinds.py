@@ -99,6 +99,18 @@ _ROWS: dict[str, tuple[str, str, dict[str, Any], list[str | int | bool]]] = {
         {},
         ["x", "<none>", 0, "10m"],
     ),
+    "a readiness rule": (
+        "readiness.node.x-k8s.io/v1alpha1",
+        "NodeReadinessRule",
+        {
+            "spec": {
+                "enforcementMode": "continuous",
+                "taint": {"key": "readiness.k8s.io/network", "effect": "NoSchedule"},
+                "dryRun": True,
+            }
+        },
+        ["x", "continuous", "readiness.k8s.io/network", "NoSchedule", True, "10m"],
+    ),
     "a disruption budget": (
         "policy/v1",
         "PodDisruptionBudget",

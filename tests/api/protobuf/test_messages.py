@@ -16,6 +16,8 @@ from tests.api.protobuf.go_messages import envelope
 
 #: Fields that upstream does not have: there is no number they could be sent under.
 _OURS = {"core_v1.NodeSpec": {"readinessGates"}}
+#: A custom resource elsewhere: those are never sent this way.
+_CUSTOM = "readiness_v1alpha1."
 
 
 def _names(message: Message) -> Iterator[str]:
@@ -51,6 +53,9 @@ def test_every_field_of_every_kind_has_a_number() -> None:
     for struct in structs:
         message = message_of(struct)
         if message.name == "core_v1.NodeReadinessGate":
+            assert not message.fields
+            continue
+        if message.name.startswith(_CUSTOM):
             assert not message.fields
             continue
         sent = list(_names(message))

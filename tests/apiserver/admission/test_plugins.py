@@ -23,6 +23,7 @@ def test_the_usual_plugins_run_in_order() -> None:
         "RuntimeClass",
         "NodeDeclaredFeatureValidator",
         "PodResizeValidator",
+        "NodeReadinessRuleConflicts",
         "ResourceQuota",
     )
 

@@ -42,9 +42,15 @@ def cluster() -> RbacAuthorizer:
     return rbac
 
 
+#: A controller that elsewhere comes with a role of its own.
+OURS = "system:controller:node-readiness-controller"
+
+
 def test_the_table_says_exactly_what_kubernetes_creates() -> None:
     objects = []
     for item in bootstrap_objects():
+        if item.metadata.name == OURS:
+            continue
         plain = json.loads(msgspec.json.encode(item))
         plain.setdefault("subjects" if "Binding" in plain["kind"] else "rules", [])
         objects.append(plain)

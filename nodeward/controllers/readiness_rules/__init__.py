@@ -1,0 +1,1 @@
+"""Readiness rules (`NodeReadinessRule`): nodes carry a taint until they report what a rule asks for."""

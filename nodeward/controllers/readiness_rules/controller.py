@@ -1,0 +1,342 @@
+"""Readiness rules: nodes carry a rule's taint until they report what it asks for, as node-readiness-controller does it.
+
+Whatever may matter to a rule (a rule itself; a node's condition statuses, taints, labels) puts nodes into a queue that
+many workers empty: each looks at what the informers have, works out one patch for each rule (`rules.readiness_rules`)
+and sends it. No node is read from the API. A second queue holds rules: finalizer, dry runs, and a status that is
+written at most once a second however many nodes changed.
+
+What must stay true: a rule touches no node before its finalizer is there, and loses the finalizer only when no node
+has its taint any more; a dry run touches nothing; a rule that fails on a node does not keep others from it. A cluster
+that does not serve rules (a real one without the CustomResourceDefinition) is asked again from time to time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.errors import ApiError
+from nodeward.api.readiness_v1alpha1 import NodeReadinessRule
+from nodeward.base.timestamp import parse_rfc3339, rfc3339
+from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.readiness_rules.measures import Measures
+from nodeward.controllers.readiness_rules.record import ABSENT, PRESENT, Record, is_told
+from nodeward.controllers.readiness_rules.telling import tell
+from nodeward.machinery.client import PatchType
+from nodeward.machinery.informer import Informer
+from nodeward.machinery.workqueue import WorkQueue
+from nodeward.rules.readiness_preview import forecast
+from nodeward.rules.readiness_rules import (
+    FINALIZER,
+    Action,
+    Decision,
+    Rule,
+    compiled,
+    completes,
+    decide,
+    has_taint,
+    patch_for,
+)
+from nodeward.rules.selectors import SelectorError
+
+WORKERS: Final = 64
+#: Somebody else wrote the node: their version arrives soon.
+CONFLICT_SECONDS: Final = 0.05
+#: News of nodes come in crowds, and one status tells of all of them.
+STATUS_SECONDS: Final = 1.0
+DRY_RUN_SECONDS: Final = 2.0
+LEAVING_SECONDS: Final = 0.2
+NOT_SERVED_SECONDS: Final = 30.0
+_NS: Final = 10**9
+
+
+class ReadinessRuleController:
+    def __init__(self, tools: Tools) -> None:
+        self._client = tools.client
+        self._clock = tools.clock
+        self._recorder = tools.recorder
+        self._informers = tools.informers
+        self._numeric = tools.gates.enabled("TaintTolerationComparisonOperators")
+        self._measures = Measures(
+            tools.metrics, lambda: {(): float(len(self._compiled))}, self._held_and_released, self._by_state
+        )
+        self._compiled: dict[str, Rule] = {}
+        self._records: dict[str, Record] = {}
+        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="readiness_rule_nodes")
+        self._rule_queue: WorkQueue[str] = WorkQueue(tools.clock, name="readiness_rules")
+        self._starts: WorkQueue[str] = WorkQueue(tools.clock, name="readiness_rules_start")
+        self._starts.add("rules")
+        self._nodes = tools.informers.informer(Node)
+        self._pods = tools.informers.informer(Pod)
+        self._rules: Informer[NodeReadinessRule] | None = None
+
+    def work(self) -> Sequence[Work[Any]]:
+        return (
+            Work(self._starts, self._start),
+            Work(self._queue, self._look, workers=WORKERS),
+            Work(self._rule_queue, self._tend, workers=4),
+        )
+
+    async def _start(self, _: str) -> float | None:
+        """Listen, if there are rules to listen to. Informers of kinds that are not served would never be ready."""
+        if self._rules is None:
+            try:
+                await self._client.list(NodeReadinessRule, limit=1)
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+                return NOT_SERVED_SECONDS
+            self._rules = self._informers.informer(NodeReadinessRule)
+            self._rules.add_handler(self._rule_seen, lambda _, new: self._rule_seen(new), self._rule_gone)
+            await self._rules.wait_synced()
+            self._nodes.add_handler(self._node_seen, self._node_changed, self._node_gone)
+            self._pods.add_handler(self._pod_seen, self._pod_changed, self._pod_seen)
+        return None
+
+    # -- what is seen
+
+    def _rule_seen(self, rule: NodeReadinessRule) -> None:
+        name, before = rule.metadata.name, self._compiled.get(rule.metadata.name)
+        try:
+            mine = compiled(rule)
+        except SelectorError:
+            return  # validation refuses it; nobody knows which nodes it means
+        record = self._records.get(name)
+        if record is None or record.uid != rule.metadata.uid:
+            self._records[name] = Record.of(rule)
+        self._compiled[name] = mine
+        if mine == before:
+            return
+        self._rule_queue.add(name)
+        for node in self._nodes.list():
+            if mine.selects(node):
+                self._queue.add(node.metadata.name)
+
+    def _rule_gone(self, rule: NodeReadinessRule) -> None:
+        name = rule.metadata.name
+        self._compiled.pop(name, None)
+        self._records.pop(name, None)
+        self._measures.forget(name)
+
+    def _node_seen(self, node: Node) -> None:
+        name = node.metadata.name
+        for rule in self._compiled.values():
+            if rule.selects(node) or self._records[rule.name].manages(name):
+                self._queue.add(name)
+                if rule.is_dry_run:
+                    self._rule_queue.add_after(rule.name, DRY_RUN_SECONDS)
+
+    def _node_changed(self, old: Node, new: Node) -> None:
+        if (
+            old.metadata.uid != new.metadata.uid
+            or old.metadata.labels != new.metadata.labels
+            or old.spec.taints != new.spec.taints
+            or old.metadata.annotations != new.metadata.annotations
+            or _statuses(old) != _statuses(new)
+        ):
+            for rule in self._compiled.values():
+                if rule.selects(old) and not rule.selects(new):
+                    self._queue.add(new.metadata.name)
+            self._node_seen(new)
+
+    def _node_gone(self, node: Node) -> None:
+        for name, record in self._records.items():
+            if record.drop(node.metadata.name):
+                self._rule_queue.add_after(name, STATUS_SECONDS)
+
+    def _pod_seen(self, pod: Pod) -> None:
+        for rule in self._compiled.values():
+            if rule.is_dry_run:
+                self._rule_queue.add_after(rule.name, DRY_RUN_SECONDS)
+
+    def _pod_changed(self, old: Pod, new: Pod) -> None:
+        if old.spec != new.spec or old.status.phase != new.status.phase:
+            self._pod_seen(new)
+
+    # -- one node
+
+    async def _look(self, name: str) -> float | None:
+        node = self._nodes.get(name)
+        if node is None:
+            return None
+        failed: ApiError | None = None
+        for decision in decide(self._compiled.values(), node, lambda rule: self._manages(rule, name)):
+            began_ns = self._clock.monotonic_ns()
+            try:
+                node = await self._carry_out(decision, node)
+            except ApiError as error:
+                if error.code == 409:
+                    return CONFLICT_SECONDS
+                if error.code == 404:
+                    return None
+                self._fail(decision, name, error)
+                failed = error
+            self._measures.evaluation.observe(
+                (self._clock.monotonic_ns() - began_ns) / _NS, decision.rule.name
+            )
+        if failed is not None:
+            raise failed
+        return None
+
+    def _manages(self, rule: Rule, node: str) -> bool:
+        record = self._records.get(rule.name)
+        return record is not None and record.manages(node)
+
+    async def _carry_out(self, decision: Decision, node: Node) -> Node:
+        rule, name = decision.rule, node.metadata.name
+        record = self._records.get(rule.name)
+        if record is None:
+            return node  # the rule went while another was carried out
+        now = rfc3339(self._clock.now_ns())
+        is_first = name not in record.evaluations
+        if decision.action is not Action.NOTHING:
+            patch = patch_for(decision, node, now)
+            node = await self._client.patch(
+                Node, name, patch, kind=self._nodes.kind, patch_type=PatchType.MERGE
+            )
+            self._done(decision, node)
+        if decision.finding is None or rule.is_leaving:
+            is_news = record.drop(name)
+        else:
+            tainted = has_taint(rule, node)
+            for each in decision.finding.unsatisfied:
+                self._measures.unsatisfied.inc(rule.name, each)
+            if is_first and tainted and decision.action is Action.NOTHING:
+                tell(self._recorder, node, rule, Action.NOTHING)
+            is_news = record.see(name, decision.finding, now, has_taint=tainted)
+        if is_news:
+            self._rule_queue.add_after(rule.name, STATUS_SECONDS)
+        return node
+
+    def _done(self, decision: Decision, node: Node) -> None:
+        """The node was changed so."""
+        rule, action = decision.rule, decision.action
+        changed_ns = _last_change_ns(rule, node)
+        if action is not Action.COMPLETE:
+            tell(self._recorder, node, rule, action)
+            self._measures.operations.inc(rule.name, action.value)
+            if changed_ns is not None and not rule.is_leaving:
+                seconds = max((self._clock.now_ns() - changed_ns) / _NS, 0.0)
+                self._measures.latency.observe(seconds, rule.name, f"{action.value}_taint")
+        if completes(decision):
+            self._measures.completed.inc(rule.name)
+            made = node.metadata.creation_timestamp
+            if action is Action.REMOVE and changed_ns is not None and made:
+                seconds = (changed_ns - parse_rfc3339(made)) / _NS
+                if seconds > 0:
+                    self._measures.bootstrap.observe(seconds, rule.name)
+
+    def _fail(self, decision: Decision, node: str, error: ApiError) -> None:
+        rule = decision.rule
+        word = "AddTaintError" if decision.action is Action.ADD else "RemoveTaintError"
+        self._measures.failures.inc(rule.name, word)
+        self._measures.failures.inc(rule.name, "EvaluationError")
+        record = self._records.get(rule.name)
+        if record is not None:
+            verb = "add" if decision.action is Action.ADD else "remove"
+            record.fail(node, f"failed to {verb} taint: {error}", rfc3339(self._clock.now_ns()))
+            self._rule_queue.add_after(rule.name, STATUS_SECONDS)
+
+    # -- one rule
+
+    async def _tend(self, name: str) -> float | None:
+        rule, mine = self._rule(name), self._compiled.get(name)
+        record = self._records.get(name)
+        if rule is None or mine is None or record is None:
+            return None
+        self._measures.last.set(self._clock.now_ns() // _NS, name)
+        try:
+            if mine.is_leaving:
+                return await self._let_go(rule, mine)
+            if not mine.is_guarded:
+                await self._set_finalizers(rule, [*rule.metadata.finalizers, FINALIZER])
+                return None  # comes back as news
+            record.dry_run = None
+            if mine.is_dry_run:
+                seen = forecast(mine, self._nodes.list(), self._pods.list(), numeric=self._numeric)
+                record.dry_run = seen.results()
+            await self._write_status(rule, record)
+        except ApiError as error:
+            if error.code == 409:
+                return CONFLICT_SECONDS
+            if error.code != 404:
+                raise
+        return None
+
+    def _rule(self, name: str) -> NodeReadinessRule | None:
+        return self._rules.get(name) if self._rules is not None else None
+
+    async def _let_go(self, rule: NodeReadinessRule, mine: Rule) -> float | None:
+        """Taints go first: the queue of nodes sees to it."""
+        if not mine.is_guarded:
+            return None
+        waits = False
+        for node in self._nodes.list():
+            decisions = decide(self._compiled.values(), node, lambda _: False)
+            if any(each.rule is mine and each.action is Action.REMOVE for each in decisions):
+                self._queue.add(node.metadata.name)
+                waits = True
+        if waits:
+            return LEAVING_SECONDS
+        left = [each for each in rule.metadata.finalizers if each != FINALIZER]
+        await self._set_finalizers(rule, left)
+        return None
+
+    async def _set_finalizers(self, rule: NodeReadinessRule, finalizers: list[str]) -> None:
+        meta = rule.metadata
+        body = {
+            "metadata": {
+                "uid": meta.uid,
+                "resourceVersion": meta.resource_version,
+                "finalizers": finalizers or None,
+            }
+        }
+        kind = self._client.kind_of(NodeReadinessRule)
+        await self._client.patch(bytes, meta.name, body, kind=kind, patch_type=PatchType.MERGE)
+
+    async def _write_status(self, rule: NodeReadinessRule, record: Record) -> None:
+        status = record.status(rule)
+        if is_told(status, rule.status):
+            return
+        # Whole, not as a merge patch: that would keep what is not named.
+        await self._client.update(msgspec.structs.replace(rule, status=status), subresource="status")
+
+    # -- what can be seen from outside
+
+    def _held_and_released(self) -> Mapping[tuple[str, ...], float]:
+        counts: dict[tuple[str, ...], float] = {}
+        for rule in self._compiled.values():
+            if not rule.is_dry_run:
+                held = [has_taint(rule, node) for node in self._nodes.list() if rule.selects(node)]
+                counts[rule.name, "held"] = sum(held)
+                counts[rule.name, "released"] = len(held) - sum(held)
+        return counts
+
+    def _by_state(self) -> Mapping[tuple[str, ...], float]:
+        counts: dict[tuple[str, ...], float] = {}
+        for name, record in self._records.items():
+            is_bootstrap = self._compiled[name].is_bootstrap
+            waiting = record.count(PRESENT)
+            counts[name, "ready"] = record.count(ABSENT)
+            counts[name, "not_ready"] = 0 if is_bootstrap else waiting
+            counts[name, "bootstrapping"] = waiting if is_bootstrap else 0
+        return counts
+
+
+def _statuses(node: Node) -> dict[str, str]:
+    return {each.type: each.status for each in node.status.conditions}
+
+
+def _last_change_ns(rule: Rule, node: Node) -> int | None:
+    """When the last of the conditions that matter changed."""
+    asked = {each.type for each in rule.requirements}
+    times = [
+        parse_rfc3339(each.last_transition_time)
+        for each in node.status.conditions
+        if each.type in asked and each.last_transition_time
+    ]
+    return max(times, default=None)
