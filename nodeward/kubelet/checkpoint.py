@@ -19,7 +19,7 @@ _DIGEST: Final = "sha256"
 
 
 class CheckpointCorrupt(NodewardError):
-    """A checkpoint that cannot be trusted. Its bytes are kept under `aside`."""
+    """A checkpoint that cannot be trusted. Its bytes are kept under `aside`; both names are as people know them."""
 
     def __init__(self, path: str, aside: str, why: str) -> None:
         self.path: Final = path
@@ -64,7 +64,8 @@ class Checkpoints:
             why = f"its checksum is {found}, it says {file.checksum}"
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             why = f"not what a checkpoint looks like ({error})"
-        raise CheckpointCorrupt(path, self._disk.set_aside(path), why)
+        aside = self._disk.set_aside(path)
+        raise CheckpointCorrupt(self._disk.shown(path), self._disk.shown(aside), why)
 
     def remove(self, name: str) -> None:
         self._disk.remove(self._path(name))

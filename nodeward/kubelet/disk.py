@@ -34,6 +34,10 @@ class Disk(Protocol):
         """Keep the bytes under another name, and say which."""
         ...
 
+    def shown(self, path: str) -> str:
+        """What people call the file."""
+        ...
+
 
 class MemoryDisk:
     """A disk for simulated nodes and tests: outlives the agent, not the process."""
@@ -59,6 +63,9 @@ class MemoryDisk:
         other = _free_name(path, lambda name: name in self._files)
         self._files[other] = self._files.pop(path)
         return other
+
+    def shown(self, path: str) -> str:
+        return path
 
 
 class RealDisk:
@@ -99,6 +106,9 @@ class RealDisk:
         other = _free_name(path, lambda name: (self.root / name).exists())
         (self.root / path).replace(self.root / other)
         return other
+
+    def shown(self, path: str) -> str:
+        return str((self.root / path).absolute())
 
 
 def _free_name(path: str, is_taken: Callable[[str], bool]) -> str:

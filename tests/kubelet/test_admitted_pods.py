@@ -51,8 +51,8 @@ def test_a_book_that_was_changed_stops_the_start_and_is_kept(tmp_path: Path) -> 
     file.write_bytes(damaged)
     with pytest.raises(CheckpointCorrupt) as caught:
         AdmittedPods(RealDisk(tmp_path))
-    assert "checkpoints/admitted_pods.json is corrupt" in str(caught.value)
-    assert (tmp_path / caught.value.aside).read_bytes() == damaged
+    assert f"{file} is corrupt" in str(caught.value)
+    assert Path(caught.value.aside).read_bytes() == damaged
 
 
 def test_a_restarted_kubelet_keeps_what_runs_and_refuses_what_came_meanwhile() -> None:

@@ -48,11 +48,13 @@ def test_a_spoiled_checkpoint_is_named_and_kept_aside(disk: Disk, spoil: Any) ->
     assert stored is not None
     spoiled = spoil(stored)
     disk.write(PATH, spoiled)
-    with pytest.raises(
-        CheckpointCorrupt, match=r"checkpoint checkpoints/pods.json is corrupt: .*kept as"
-    ) as caught:
+    with pytest.raises(CheckpointCorrupt) as caught:
         checkpoints.read("pods")
-    assert disk.read(caught.value.aside) == spoiled
+    aside = f"{PATH}.corrupt"
+    assert caught.value.aside == disk.shown(aside)
+    assert f"checkpoint {disk.shown(PATH)} is corrupt: " in str(caught.value)
+    assert f"kept as {disk.shown(aside)}. " in str(caught.value)
+    assert disk.read(aside) == spoiled
     assert disk.read(PATH) is None
     assert "Put a good copy back" in str(caught.value)
     disk.write(PATH, spoiled)
