@@ -187,10 +187,9 @@ def test_every_registered_controller_has_a_name_with_rights_of_its_own() -> None
     async def main(clock: VirtualClock) -> None:
         async with cluster(clock) as each:
             for entry in CONTROLLERS:
-                role = await each.client.raw(
-                    "GET",
-                    f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:controller:{entry.account or entry.name}",
-                )
+                bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+                account = entry.account or entry.name
+                role = await each.client.raw("GET", f"{bindings}/system:controller:{account}")
                 assert role.status == 200
 
     run_virtual(main)
