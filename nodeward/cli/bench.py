@@ -16,6 +16,7 @@ from nodeward.base.errors import ConfigError
 from nodeward.cli.bench_api import api_figures
 from nodeward.cli.bench_features import features_figures
 from nodeward.cli.bench_figures import Figure
+from nodeward.cli.bench_fleet import fleet_figures
 from nodeward.cli.bench_rules import rules_figures
 from nodeward.cli.bench_scheduler import scheduler_figures
 from nodeward.cli.up import loop_factory
@@ -29,6 +30,7 @@ PARTS: dict[str, Part] = {
     "features": features_figures,
     "rules": rules_figures,
     "scheduler": scheduler_figures,
+    "fleet": fleet_figures,
 }
 
 
