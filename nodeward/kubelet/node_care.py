@@ -29,6 +29,7 @@ from nodeward.machinery.client import Client, PatchType
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.request_parts import path_of
 from nodeward.machinery.workqueue import WorkQueue
+from nodeward.rules.readiness import GateState, views
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -114,6 +115,10 @@ class NodeCare:
         step = agent.core.step(node, agent.facts, now_ns, mono_ns, outcomes)
         for gate in step.expired_gates:
             self._metrics.gate_timeouts.inc(gate)
+        if node.spec.readiness_gates and agent.core.readiness is not None:
+            for view in views(node.spec.readiness_gates, node.status.conditions):
+                holds = float(view.state is GateState.HOLDS)
+                self._metrics.gate_satisfied.set(holds, name, view.gate.condition_type)
         if step.patch is not None:
             try:
                 agent.node = await self._client.patch(

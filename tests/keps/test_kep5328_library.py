@@ -151,10 +151,14 @@ READERS = {
     "nodeward/scheduler/plugins/node_declared_features.py": "hands the list to the library, node by node",
     "nodeward/scheduler/node_changes.py": "tells that the list has changed, so that pods waiting for it wake",
     "nodeward/kubelet/node/status.py": "writes the list, and sees whether others have",
+    "nodeward/apiserver/subresources/translating.py": "streams: the named direct consumer of WebSockets to the kubelet",
+    "nodeward/autoscaler/templates.py": "copies the list of a node to the template of the next",
 }
 #: Who may know a single feature: the direct consumers that features name.
 CONSUMERS = {
     "nodeward/apiserver/admission/node_declared_feature_validator.py": "DRANodeAllocatableResources",
+    "nodeward/apiserver/subresources/translating.py": "ExtendWebSocketsToKubelet",
+    "nodeward/kubelet/server/streams.py": "ExtendWebSocketsToKubelet",
 }
 
 
