@@ -4,8 +4,9 @@ Keys are "namespace/name". A look at a set claims the pods that match its select
 or too many (at most 500 at a time), and writes the status.
 
 What must stay true: nothing is made or deleted while an earlier request has not been seen to happen (`expectations`);
-a template that is refused is tried again later and later, with one event and one condition (`patience`); one pod more
-or less costs a look at the pods of this set, never at those of others.
+a template that is refused is tried again later and later, with one event and one condition (`patience`); pods that
+fail right after they were made are replaced later and later too (`short_lives`), unlike upstream; one pod more or less
+costs a look at the pods of this set, never at those of others.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from nodeward.controllers.pods.index import NamespaceIndex, OwnerIndex
 from nodeward.controllers.pods.ownership import Claims, controller_of, controller_reference
 from nodeward.controllers.pods.patience import Patience
 from nodeward.controllers.pods.ranking import first_to_delete
+from nodeward.controllers.pods.short_lives import ShortLives
 from nodeward.controllers.pods.state import is_active, is_terminating, next_available_seconds
 from nodeward.controllers.pods.status_writing import write_status
 from nodeward.controllers.replica_status import R, status_of
+from nodeward.machinery.recorder import WARNING
 from nodeward.machinery.workqueue import WorkQueue
 from nodeward.rules.selectors import Labels, Requirement, from_label_selector
 
@@ -71,6 +74,8 @@ class ReplicaController(Generic[R]):
         self._queue: WorkQueue[str] = WorkQueue(tools.clock, name=queue_name)
         self._expectations: Expectations[str] = Expectations(tools.clock)
         self._patience: Patience[str] = Patience(tools.clock)
+        self._short_lives: ShortLives[str] = ShortLives(tools.clock)
+        self._recorder = tools.recorder
         self._control = PodControl(tools.client, tools.recorder)
         self._claims = Claims(tools.client, type_, Pod)
         self._pods = OwnerIndex(tools.informers, Pod)
@@ -104,6 +109,7 @@ class ReplicaController(Generic[R]):
         key = _key(owner)
         self._expectations.forget(key)
         self._patience.forget(key)
+        self._short_lives.forget(key)
         self._queue.add(key)
 
     def _key_of(self, namespace: str, reference: OwnerReference) -> str | None:
@@ -138,6 +144,12 @@ class ReplicaController(Generic[R]):
         orphans = self._pods.orphans(owner.metadata.namespace)
         candidates = filter(is_active, chain(own, orphans))
         active = await self._claims.claim(owner, selector, candidates)
+        failed_soon = self._short_lives.look(key, owner.metadata, own)
+        resting = self._short_lives.seconds_left(key)
+        if failed_soon:
+            self._recorder.event(
+                owner, WARNING, "BackOff", _back_off(self._short_lives.failures(key), resting)
+            )
         held = patient = self._patience.seconds_left(key, owner.metadata)
         error: ApiError | WorldError | None = None
         if owner.metadata.deletion_timestamp is None and not waiting and not held:
@@ -159,12 +171,12 @@ class ReplicaController(Generic[R]):
         next_check = next_available_seconds(active, owner.spec.min_ready_seconds, now_ns)
         # What was just made or deleted is waited for as well: its end wakes this key, or the time limit does.
         waiting = self._expectations.seconds_left(key)
-        return min((wait for wait in (waiting, patient, next_check) if wait), default=None)
+        return min((wait for wait in (waiting, patient, next_check, resting) if wait), default=None)
 
     async def _manage(self, key: str, owner: R, active: Sequence[Pod]) -> ApiError | WorldError | None:
         """Make what is missing, delete what is too much; what went wrong."""
         difference = len(active) - (owner.spec.replicas or 0)
-        if difference < 0:
+        if difference < 0 and not self._short_lives.seconds_left(key):
             return await self._create(key, owner, min(-difference, BURST))
         if difference > 0:
             return await self._delete(key, owner, active, min(difference, BURST))
@@ -208,6 +220,11 @@ class ReplicaController(Generic[R]):
         siblings = [owner] if reference is None else self._owners.controlled_by(reference.uid)
         for sibling in siblings:
             yield from self._pods.controlled_by(sibling.metadata.uid)
+
+
+def _back_off(failures: int, seconds: float) -> str:
+    times = "once" if failures == 1 else f"{failures} times in a row"
+    return f"Pods failed right after they were created, {times}; the next ones are created in {seconds:.0f}s"
 
 
 def _key(owner: ReplicaSet | ReplicationController) -> str:
