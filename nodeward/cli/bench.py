@@ -17,6 +17,7 @@ from nodeward.cli.bench_api import api_figures
 from nodeward.cli.bench_features import features_figures
 from nodeward.cli.bench_figures import Figure
 from nodeward.cli.bench_fleet import fleet_figures
+from nodeward.cli.bench_readiness import readiness_figures
 from nodeward.cli.bench_rules import rules_figures
 from nodeward.cli.bench_scheduler import scheduler_figures
 from nodeward.cli.up import loop_factory
@@ -28,6 +29,7 @@ Part: TypeAlias = Callable[[argparse.Namespace], AsyncIterator[Figure]]
 PARTS: dict[str, Part] = {
     "api": api_figures,
     "features": features_figures,
+    "readiness": readiness_figures,
     "rules": rules_figures,
     "scheduler": scheduler_figures,
     "fleet": fleet_figures,

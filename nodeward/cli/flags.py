@@ -16,7 +16,7 @@ DEFAULT_SCHEDULER_PORT: Final = 10259
 DEFAULT_VERSION: Final = "1.37"
 DEFAULT_SERVICES: Final = "10.96.0.0/16"
 #: the parts of `nodeward bench`
-BENCHMARKS: Final = ("api", "features", "rules", "scheduler", "fleet")
+BENCHMARKS: Final = ("api", "features", "readiness", "rules", "scheduler", "fleet")
 
 
 class Command(NamedTuple):
@@ -441,6 +441,13 @@ COMMANDS: Final = (
         "nodeward.cli.report_readiness",
         _report_readiness,
         _REPORT_READINESS,
+    ),
+    Command(
+        "readiness",
+        "tell what a readiness rule would do",
+        "nodeward.cli.readiness",
+        node_flags.readiness_flags,
+        node_flags.READINESS,
     ),
     Command(
         "bench",

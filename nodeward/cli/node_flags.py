@@ -200,6 +200,29 @@ def controllers_flags(parser: argparse.ArgumentParser) -> None:
     _verbose(parser)
 
 
+READINESS: Final = """\
+Ask about readiness rules (NodeReadinessRule), of any cluster, without changing
+anything in it:
+
+  nodeward readiness preview RULE.yaml    which nodes the rule would taint or
+                                          release, which pods it would hold or evict"""
+
+
+def readiness_flags(parser: argparse.ArgumentParser) -> None:
+    questions = parser.add_subparsers(dest="question", metavar="QUESTION", required=True)
+    summary = "which nodes and pods a rule would touch"
+    preview = questions.add_parser(
+        "preview", help=summary, description=f"Tell {summary}.", allow_abbrev=False
+    )
+    preview.set_defaults(parser=preview)
+    preview.add_argument("rule", metavar="RULE.yaml", help="NodeReadinessRules; - is stdin")
+    connection_flags(preview)
+    preview.add_argument("--all", action="store_true", help="list every node and pod, however many there are")
+    preview.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="how to print the answer"
+    )
+
+
 def fleet_flags(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 

@@ -84,7 +84,8 @@ def _read(message: Message, data: bytes, tree: dict[str, Any]) -> dict[str, Any]
             continue
         name, inside = field.name, field.inside
         if wire != inside.wire:
-            tree.setdefault(name, []).extend(_packed(message, field, wire, value))
+            parts = _packed(message, field, wire, value)  # first: refused unless it is a list
+            tree.setdefault(name, []).extend(parts)
         elif field.place is Place.ITEM:
             tree.setdefault(name, []).append(_value(inside, value))
         elif field.place is Place.ENTRY:

@@ -48,6 +48,8 @@ WORKERS: Final = 64
 CONFLICT_SECONDS: Final = 0.05
 #: News of nodes come in crowds, and one status tells of all of them.
 STATUS_SECONDS: Final = 1.0
+#: For every so many nodes the status is written less often, by as much again: it is as large as they are many.
+STATUS_NODES: Final = 1000
 DRY_RUN_SECONDS: Final = 2.0
 LEAVING_SECONDS: Final = 0.2
 NOT_SERVED_SECONDS: Final = 30.0
@@ -146,7 +148,7 @@ class ReadinessRuleController:
     def _node_gone(self, node: Node) -> None:
         for name, record in self._records.items():
             if record.drop(node.metadata.name):
-                self._rule_queue.add_after(name, STATUS_SECONDS)
+                self._tell_status(name)
 
     def _pod_seen(self, pod: Pod) -> None:
         for rule in self._compiled.values():
@@ -195,6 +197,7 @@ class ReadinessRuleController:
         is_first = name not in record.evaluations
         if decision.action is not Action.NOTHING:
             patch = patch_for(decision, node, now)
+            # The next rule's patch needs the version that this one makes.
             node = await self._client.patch(
                 Node, name, patch, kind=self._nodes.kind, patch_type=PatchType.MERGE
             )
@@ -209,7 +212,7 @@ class ReadinessRuleController:
                 tell(self._recorder, node, rule, Action.NOTHING)
             is_news = record.see(name, decision.finding, now, has_taint=tainted)
         if is_news:
-            self._rule_queue.add_after(rule.name, STATUS_SECONDS)
+            self._tell_status(rule.name)
         return node
 
     def _done(self, decision: Decision, node: Node) -> None:
@@ -239,9 +242,15 @@ class ReadinessRuleController:
         if record is not None:
             verb = "add" if decision.action is Action.ADD else "remove"
             record.fail(node, f"failed to {verb} taint: {error}", rfc3339(self._clock.now_ns()))
-            self._rule_queue.add_after(rule.name, STATUS_SECONDS)
+            self._tell_status(rule.name)
 
     # -- one rule
+
+    def _tell_status(self, name: str) -> None:
+        record = self._records.get(name)
+        if record is not None:
+            count = len(record.evaluations)
+            self._rule_queue.add_after(name, STATUS_SECONDS * (1 + count // STATUS_NODES))
 
     async def _tend(self, name: str) -> float | None:
         rule, mine = self._rule(name), self._compiled.get(name)

@@ -1,0 +1,185 @@
+"""`nodeward readiness preview RULE.yaml`: what a readiness rule would do to a cluster, before anybody makes it.
+
+An ordinary client of any cluster, a real kube-apiserver included, with or without the CustomResourceDefinition: lists
+nodes, pods and the rules there are, and asks the same rules the controller asks. Nothing in the cluster is changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from nodeward.api.context import Context
+from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.defaults import DEFAULTS
+from nodeward.api.errors import ApiError
+from nodeward.api.meta import KubeObject
+from nodeward.api.readiness_v1alpha1 import AffectedPod, NodeReadinessRule
+from nodeward.api.validation import VALIDATORS
+from nodeward.base.errors import ConfigError
+from nodeward.base.fielderror import aggregate
+from nodeward.cli.manifests import some
+from nodeward.features import Gates
+from nodeward.machinery.client import Client
+from nodeward.machinery.clock import RealClock
+from nodeward.machinery.connecting import connect
+from nodeward.machinery.kubeconfig import load_config
+from nodeward.rules.readiness_preview import Forecast, NodeForecast, forecast
+from nodeward.rules.readiness_rules import Action, compiled, conflict
+
+K = TypeVar("K", bound=KubeObject)
+
+#: More lines than this of one sort are left out, unless all are asked for.
+SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The answer for one rule."""
+
+    rule: NodeReadinessRule
+    forecast: Forecast
+    #: what would keep the rule from being made, or must be known to trust the answer
+    notes: tuple[str, ...] = ()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask, and print the answer."""
+    rules = [_checked(each, args.rule) for each in some(args.rule, NodeReadinessRule)]
+    previews = asyncio.run(_ask(args, rules))
+    if args.output == "json":
+        print(msgspec.json.format(msgspec.json.encode([_tree(each) for each in previews])).decode())
+    else:
+        print("\n\n".join("\n".join(_lines(each, shown=None if args.all else SHOWN)) for each in previews))
+    return 0
+
+
+def _checked(rule: NodeReadinessRule, path: str) -> NodeReadinessRule:
+    """As the API would store it; it refuses the same mistakes in the same words."""
+    DEFAULTS[NodeReadinessRule](rule)
+    errors = VALIDATORS[NodeReadinessRule].create(rule, Context(Gates.of("1.37")))
+    if errors:
+        raise ConfigError(f"{path}: {rule.metadata.name or 'the rule'} is invalid: {aggregate(errors)}")
+    return rule
+
+
+async def _ask(args: argparse.Namespace, rules: Sequence[NodeReadinessRule]) -> list[Preview]:
+    environment = dict(os.environ)
+    config = load_config(environment, path=args.kubeconfig, context=args.context)
+    client = connect(config, clock=RealClock(), environment=environment, component="nodeward-readiness")
+    try:
+        nodes, pods = await _all(client, Node), await _all(client, Pod)
+        others, notes = await _rules(client)
+    finally:
+        await client.aclose()
+    previews: list[Preview] = []
+    for rule in rules:
+        same = next((each for each in others if each.metadata.name == rule.metadata.name), None)
+        if same is not None:
+            # Nodes that passed the rule that is there stay passed.
+            rule.metadata.uid = same.metadata.uid
+        faults = [text for each in (*others, *rules) if (text := conflict(rule, each))]
+        faults = [f"the API would refuse it: {text}" for text in dict.fromkeys(faults)]
+        found = forecast(compiled(rule), nodes, pods, numeric=True)
+        previews.append(Preview(rule, found, (*notes, *faults)))
+    return previews
+
+
+async def _all(client: Client, kind: type[K]) -> list[K]:
+    return [obj async for page in client.list_pages(kind) for obj in page.items]
+
+
+async def _rules(client: Client) -> tuple[list[NodeReadinessRule], list[str]]:
+    try:
+        return await _all(client, NodeReadinessRule), []
+    except ApiError as error:
+        if error.code not in (403, 404):
+            raise
+        why = "may not be listed" if error.code == 403 else "are not served by this cluster"
+        return [], [f"nodereadinessrules {why}: conflicts with other rules are not known"]
+
+
+# -- the page
+
+_DOING: Final = {
+    Action.ADD: "would be tainted",
+    Action.REMOVE: "would be released",
+    Action.COMPLETE: "passes",
+}
+
+
+def _lines(preview: Preview, shown: int | None) -> Iterator[str]:
+    rule, found = preview.rule, preview.forecast
+    taint = rule.spec.taint
+    yield f"{rule.metadata.name}: {found.summary()}"
+    yield f"  taint {taint.key}:{taint.effect}, {rule.spec.enforcement_mode}, {len(found.nodes)} nodes selected"
+    for note in preview.notes:
+        yield f"  note: {note}"
+    # What changes first: that is what somebody looks for.
+    nodes = sorted(found.nodes, key=lambda each: each.action is Action.NOTHING)
+    yield from _listed("nodes", [f"{each.name}  {_doing(each)}" for each in nodes], shown)
+    yield from _listed("pods that would be evicted", [_gone(each) for each in found.evicted], shown)
+    yield from _listed("pods that would be held", [_held(each) for each in found.held], shown)
+
+
+def _listed(title: str, lines: Sequence[str], shown: int | None) -> Iterator[str]:
+    if not lines:
+        return
+    yield f"{title} ({len(lines)}):"
+    yield from (f"  {line}" for line in lines[:shown])
+    if shown is not None and len(lines) > shown:
+        yield f"  ... and {len(lines) - shown} more (--all lists them)"
+
+
+def _doing(each: NodeForecast) -> str:
+    finding = each.finding
+    lacking = ", ".join(
+        f"{one.type} is {one.current_status}, must be {one.required_status}"
+        for one in finding.results
+        if one.type in finding.unsatisfied
+    )
+    doing = _DOING.get(each.action) or ("stays tainted" if finding.has_taint else "stays open")
+    return f"{doing}: {lacking}" if lacking else doing
+
+
+def _gone(pod: AffectedPod) -> str:
+    when = f"after {pod.after_seconds} s" if pod.after_seconds else "at once"
+    return f"{pod.namespace}/{pod.name}  from {pod.node_name} {when}"
+
+
+def _held(pod: AffectedPod) -> str:
+    where = f"is on {pod.node_name}, could not return there" if pod.node_name else "waits for a node"
+    return f"{pod.namespace}/{pod.name}  {where}"
+
+
+def _tree(preview: Preview) -> dict[str, Any]:
+    rule, found = preview.rule, preview.forecast
+    return {
+        "rule": rule.metadata.name,
+        "summary": found.summary(),
+        "notes": preview.notes,
+        "taint": {
+            "key": rule.spec.taint.key,
+            "value": rule.spec.taint.value,
+            "effect": rule.spec.taint.effect,
+        },
+        "nodes": [
+            {
+                "name": each.name,
+                "action": each.action.value,
+                "hasTaint": each.finding.has_taint,
+                "isSatisfied": each.finding.is_satisfied,
+                "conditionResults": each.finding.results,
+            }
+            for each in found.nodes
+        ],
+        "podsEvicted": found.evicted,
+        "podsHeld": found.held,
+    }
