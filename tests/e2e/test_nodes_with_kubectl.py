@@ -130,15 +130,19 @@ def test_what_cannot_start_shows_the_reason_users_know(kubectl: Kubectl) -> None
         a_pod("crashes", "process-0", {"command": ["sh", "-c", "echo dying; exit 7"]}),
         a_pod("no-config", "process-0", {"command": ["sleep", "1000"], "env": [{"name": "A", **missing}]}),
         a_pod("no-program", "process-0", {"command": ["no-such-program"]}),
+        a_pod("no-program-once", "process-0", {"command": ["no-such-program"]}, restartPolicy="Never"),
     )
     reason = ".status.containerStatuses[0].state.waiting.reason"
     wait_for(kubectl, "pod/no-image", reason, "ErrImagePull")
     wait_for(kubectl, "pod/no-image", reason, "ImagePullBackOff")
     wait_for(kubectl, "pod/crashes", reason, "CrashLoopBackOff")
     wait_for(kubectl, "pod/no-config", reason, "CreateContainerConfigError")
-    wait_for(kubectl, "pod/no-program", reason, "RunContainerError")
+    wait_for(kubectl, "pod/no-program", reason, "CrashLoopBackOff")
+    wait_for(kubectl, "pod/no-program-once", ".status.phase", "Failed")
     shown = {row[0]: row[2] for row in kubectl.rows("get", "pods")}
-    assert shown["no-config"] == "CreateContainerConfigError"
+    assert (shown["no-config"], shown["no-program-once"]) == ("CreateContainerConfigError", "StartError")
+    unfit = kubectl.json("get", "pod", "no-program")["status"]["containerStatuses"][0]
+    assert unfit["lastState"]["terminated"]["reason"] == "StartError"
     crashed = kubectl.json("get", "pod", "crashes")["status"]["containerStatuses"][0]
     assert crashed["restartCount"] >= 1
     assert crashed["lastState"]["terminated"]["exitCode"] == 7

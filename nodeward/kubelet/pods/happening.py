@@ -6,6 +6,8 @@ nothing; whatever the order, a container is never thought dead while it lives.
 
 from __future__ import annotations
 
+from typing import Final
+
 from nodeward.kubelet.pods.commands import Command, RemoveContainer, RunHook
 from nodeward.kubelet.pods.container_life import POST_START, ContainerLife, State
 from nodeward.kubelet.pods.restarting import (
@@ -29,6 +31,11 @@ from nodeward.kubelet.runtime.interface import (
     SandboxFailed,
     SandboxStarted,
 )
+
+#: It was made, and its command could not be run: as container runtimes tell it, that is an end of its own kind.
+NOT_RUN: Final = "RunContainerError"
+_START_ERROR: Final = "StartError"
+_START_ERROR_CODE: Final = 128
 
 
 def happen(state: PodState, event: RuntimeEvent, now_ns: int, out: list[Command]) -> None:
@@ -99,6 +106,7 @@ def _started(state: PodState, life: ContainerLife, event: ContainerStarted, out:
 
 
 def _exited(state: PodState, life: ContainerLife, event: ContainerExited, now_ns: int) -> None:
+    """The instance has ended; whether another follows depends on policies."""
     life.end(event)
     state.plans = None
     if state.is_ending:
@@ -123,6 +131,13 @@ def container_failed(
     out.extend(failed_start(life.spec.name, life.spec.image, reason, message))
     if reason in PULL_REASONS:
         after_failed_pull(state, life, reason, message, now_ns)
+    elif reason == NOT_RUN:
+        name = life.spec.name
+        life.begin("", life.spec.image, "", now_ns, life.attempt)
+        end = ContainerExited("", name, "", _START_ERROR_CODE, _START_ERROR, now_ns, message=message)
+        _exited(state, life, end, now_ns)
+        if runs_again(state, life):
+            life.reason, life.message = reason, message
     else:
         life.wait(reason, message, now_ns + RETRY_NS)
 

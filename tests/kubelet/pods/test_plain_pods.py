@@ -183,7 +183,6 @@ def test_a_missing_image_is_shown_then_waited_for_longer_each_time() -> None:
     [
         ("CreateContainerError", ["Failed: Error: why"]),
         ("CreateContainerConfigError", ["Failed: Error: why"]),
-        ("RunContainerError", ["Created: Container created", "Failed: Error: why"]),
         ("ErrImageNeverPull", ["ErrImageNeverPull: why", "Failed: Error: ErrImageNeverPull"]),
         ("InvalidImageName", ["InspectFailed: why", "Failed: Error: InvalidImageName"]),
     ],
@@ -197,6 +196,39 @@ def test_a_start_that_fails_is_told_and_tried_again_every_ten_seconds(reason: st
     node.flush()
     node.run_for(25)
     assert node.flush() == ["start c 0", "start c 0"]
+
+
+def test_a_command_that_cannot_be_run_counts_as_a_crash() -> None:
+    node = Node(a_pod())
+    node.failing = {"c": ("RunContainerError", "no such file")}
+    node.start()
+    assert node.events()[:2] == ["Created: Container created", "Failed: Error: no such file"]
+    assert node.waiting() == "RunContainerError"
+    # As after any crash, the first restart comes at once, the second after ten seconds.
+    node.run_for(5)
+    assert (node.waiting(), node.of().restart_count, node.status().phase) == (
+        "CrashLoopBackOff",
+        1,
+        "Running",
+    )
+    last = node.of().last_state.terminated
+    assert last is not None
+    assert (last.exit_code, last.reason, last.message) == (128, "StartError", "no such file")
+    node.failing = {}
+    node.run_for(10)
+    assert node.of().state.running is not None
+    assert node.of().restart_count == 2
+
+
+def test_a_pod_that_never_restarts_fails_when_its_command_cannot_be_run() -> None:
+    node = Node(a_pod(policy="Never"))
+    node.failing = {"c": ("RunContainerError", "no such file")}
+    node.start()
+    node.run_for(1)
+    terminated = node.of().state.terminated
+    assert terminated is not None
+    assert (terminated.exit_code, terminated.reason) == (128, "StartError")
+    assert node.status().phase == "Failed"
 
 
 def test_a_missing_secret_is_a_config_error_until_it_is_there() -> None:
