@@ -139,21 +139,10 @@ class Stage:
         await until(CLOCK, living, lambda found: not found, "the processes are gone")
 
     def process_of(self, pod: Pod) -> tuple[int, int]:
-        """The number of the pod's process and when it began; it must be alive."""
-        _, _, container_id = status(pod).container_id.partition("://")
-        directory = self.root / "containers" / "pods" / pod.metadata.uid / container_id
-        pid = json.loads((directory / "started").read_text())["pid"]
-        ticks = tree.start_ticks(pid)
-        assert ticks, "the API says that it runs, and there is no process"
-        return pid, ticks
+        return process_of(self.root, pod)
 
     def beats(self, pod: Pod) -> int:
-        """How far the pod's process has counted; its log must be without a gap."""
-        meta = pod.metadata
-        log = self.root / "logs" / "pods" / f"default_{meta.name}_{meta.uid}" / "c" / "0.log"
-        beats = [int(number) for number in _BEAT.findall(log.read_text())]
-        assert beats == list(range(1, len(beats) + 1)), f"the log of {meta.name} has a gap"
-        return len(beats)
+        return beats_of(self.root, pod.metadata.name, pod.metadata.uid)
 
     async def beats_beyond(self, pod: Pod, number: int) -> int:
         """How far it has counted, once that is more than it was."""
@@ -162,6 +151,24 @@ class Stage:
             return self.beats(pod)
 
         return await until(CLOCK, ask, lambda now: now > number, f"{pod.metadata.name} goes on")
+
+
+def process_of(root: Path, pod: Pod) -> tuple[int, int]:
+    """The number of the pod's process, on the node with this directory, and when it began; it must be alive."""
+    _, _, container_id = status(pod).container_id.partition("://")
+    directory = root / "containers" / "pods" / pod.metadata.uid / container_id
+    pid = json.loads((directory / "started").read_text())["pid"]
+    ticks = tree.start_ticks(pid)
+    assert ticks, "the API says that it runs, and there is no process"
+    return pid, ticks
+
+
+def beats_of(root: Path, name: str, uid: str) -> int:
+    """How far the pod's process has counted; its log must be without a gap."""
+    log = root / "logs" / "pods" / f"default_{name}_{uid}" / "c" / "0.log"
+    beats = [int(number) for number in _BEAT.findall(log.read_text())]
+    assert beats == list(range(1, len(beats) + 1)), f"the log of {name} has a gap"
+    return len(beats)
 
 
 def status(pod: Pod) -> ContainerStatus:

@@ -8,9 +8,7 @@ one while everything is deleted.
 from __future__ import annotations
 
 import asyncio
-import json
 import random
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +17,13 @@ import pytest
 
 from nodeward.api.apps_v1 import Deployment, ReplicaSet
 from nodeward.api.codec import from_tree
+from nodeward.api.coordination_v1 import Lease
 from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.runtime.process import tree
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import RealClock
 from tests.kill.api_process import MARK, ApiProcess
+from tests.kill.node_stage import BEATS, POD_MARK, beats_of, process_of
 from tests.kill.patience import until, with_environment
 
 pytestmark = pytest.mark.slow
@@ -32,10 +32,6 @@ ROUNDS = 7
 EACH = 3
 SEED = 20373
 CLOCK = RealClock()
-#: Counts for ever; a beat is one line, so one that was lost or came twice shows.
-BEATS = "i=0; while :; do i=$((i+1)); echo beat $i; sleep 0.05; done"
-BEATS_FOR = "BEATS_FOR"
-_BEAT = re.compile(r" beat (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -55,6 +51,7 @@ class Play:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._node = directory / "nodes" / "process-0"
         self.server = ApiProcess(directory, ["up", "--nodes", "3", "--runtime", "process"], "--port")
         self.chance = random.Random(SEED)
 
@@ -71,33 +68,14 @@ class Play:
         return {pod.metadata.name: self._life(pod) for pod in found}
 
     def _life(self, pod: Pod) -> Life:
-        (status,) = pod.status.container_statuses
-        _, _, container_id = status.container_id.partition("://")
-        process = (0, 0)
-        if is_real(pod):
-            started = json.loads((self._container(pod.metadata.uid, container_id) / "started").read_text())
-            process = (started["pid"], tree.start_ticks(started["pid"]))
-            assert process[1], "the API says that it runs, and there is no process"
-        return Life(pod.metadata.uid, pod.spec.node_name, status.container_id, status.restart_count, process)
+        (found,) = pod.status.container_statuses
+        process = process_of(self._node, pod) if is_real(pod) else (0, 0)
+        return Life(pod.metadata.uid, pod.spec.node_name, found.container_id, found.restart_count, process)
 
-    def _container(self, uid: str, container_id: str) -> Path:
-        return self.directory / "nodes" / "process-0" / "containers" / "pods" / uid / container_id
-
-    def beats(self, name: str, uid: str) -> list[int]:
-        log = (
-            self.directory / "nodes" / "process-0" / "logs" / "pods" / f"default_{name}_{uid}" / "c" / "0.log"
-        )
-        return [int(number) for number in _BEAT.findall(log.read_text())]
-
-    async def heard(self, lives: dict[str, Life]) -> dict[str, int]:
-        """How far each process has counted; nothing is left out, and nothing is said twice."""
-        last = {}
-        for name, life in lives.items():
-            if life.process[0]:
-                beats = self.beats(name, life.uid)
-                assert beats == list(range(1, len(beats) + 1)), f"the log of {name} has a gap"
-                last[name] = len(beats)
-        return last
+    def heard(self, lives: dict[str, Life]) -> dict[str, int]:
+        """How far each process has counted."""
+        real = {name: life.uid for name, life in lives.items() if life.process[0]}
+        return {name: beats_of(self._node, name, uid) for name, uid in real.items()}
 
 
 def deployment(name: str, **template: Any) -> Deployment:
@@ -124,7 +102,7 @@ def real(directory: Path) -> Deployment:
         nodeSelector={"nodeward.dev/runtime": "process"},
         container={
             "command": ["sh", "-c", BEATS],
-            "env": [{"name": BEATS_FOR, "value": str(directory)}],
+            "env": [{"name": POD_MARK, "value": str(directory)}],
         },
     )
 
@@ -165,7 +143,7 @@ async def play(each: Play) -> None:
     lives = await each.settled(client)
     assert [life.restarts for name, life in lives.items() if name.startswith("sim")] == [1] * EACH
     assert [life.restarts for name, life in lives.items() if name.startswith("real")] == [0] * EACH
-    beats = await each.heard(lives)
+    beats = each.heard(lives)
     for number in range(ROUNDS):
         await CLOCK.sleep(chance.uniform(0.0, 1.5))
         await server.kill()
@@ -178,18 +156,21 @@ async def play(each: Play) -> None:
         # One is made anew, so that kills meet pods that come and go as well.
         gone = chance.choice(sorted(lives))
         assert await each.settled(client) == lives
-        now = await each.heard(lives)
+        now = each.heard(lives)
         assert all(now[name] > beats[name] for name in beats), "a process stood still"
         beats = now
         await client.delete(Pod, gone, "default")
         lives = await replaced(each, client, lives, gone)
-        beats = await each.heard(lives)
+        beats = each.heard(lives)
     await client.delete(Deployment, "real", "default")
     await CLOCK.sleep(chance.uniform(0.0, 1.0))
     await server.kill()
     await server.start()
     await client.delete(Deployment, "sim", "default")
     await nothing_left(client)
+    # Whoever is alone needs no election: nobody waits for the lease of the dead.
+    leases = (await client.list(Lease, "kube-system")).items
+    assert not [lease.metadata.name for lease in leases if lease.metadata.name.startswith("kube-")]
     await server.stop()
     await client.aclose()
 
@@ -222,7 +203,7 @@ async def nothing_left(client: Client) -> None:
 
 def processes(directory: Path) -> list[int]:
     """Of the cluster: itself, supervisors, and commands of containers."""
-    return with_environment(f"{MARK}={directory}") + with_environment(f"{BEATS_FOR}={directory}")
+    return with_environment(f"{MARK}={directory}") + with_environment(f"{POD_MARK}={directory}")
 
 
 def test_a_cluster_that_is_killed_again_and_again_goes_on_where_it_was(tmp_path: Path) -> None:
