@@ -12,7 +12,7 @@ that does not serve rules (a real one without the CustomResourceDefinition) is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -23,8 +23,9 @@ from nodeward.api.errors import ApiError
 from nodeward.api.readiness_v1alpha1 import NodeReadinessRule
 from nodeward.base.timestamp import parse_rfc3339, rfc3339
 from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.readiness_rules.known import KnownRules
 from nodeward.controllers.readiness_rules.measures import Measures
-from nodeward.controllers.readiness_rules.record import ABSENT, PRESENT, Record, is_told
+from nodeward.controllers.readiness_rules.record import Record, is_told
 from nodeward.controllers.readiness_rules.telling import tell
 from nodeward.machinery.client import PatchType
 from nodeward.machinery.informer import Informer
@@ -35,13 +36,11 @@ from nodeward.rules.readiness_rules import (
     Action,
     Decision,
     Rule,
-    compiled,
     completes,
     decide,
     has_taint,
     patch_for,
 )
-from nodeward.rules.selectors import SelectorError
 
 WORKERS: Final = 64
 #: Somebody else wrote the node: their version arrives soon.
@@ -51,7 +50,7 @@ STATUS_SECONDS: Final = 1.0
 #: For every so many nodes the status is written less often, by as much again: it is as large as they are many.
 STATUS_NODES: Final = 1000
 DRY_RUN_SECONDS: Final = 2.0
-LEAVING_SECONDS: Final = 0.2
+LEAVING_SECONDS: Final = 1.0
 NOT_SERVED_SECONDS: Final = 30.0
 _NS: Final = 10**9
 
@@ -63,11 +62,6 @@ class ReadinessRuleController:
         self._recorder = tools.recorder
         self._informers = tools.informers
         self._numeric = tools.gates.enabled("TaintTolerationComparisonOperators")
-        self._measures = Measures(
-            tools.metrics, lambda: {(): float(len(self._compiled))}, self._held_and_released, self._by_state
-        )
-        self._compiled: dict[str, Rule] = {}
-        self._records: dict[str, Record] = {}
         self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="readiness_rule_nodes")
         self._rule_queue: WorkQueue[str] = WorkQueue(tools.clock, name="readiness_rules")
         self._starts: WorkQueue[str] = WorkQueue(tools.clock, name="readiness_rules_start")
@@ -75,6 +69,8 @@ class ReadinessRuleController:
         self._nodes = tools.informers.informer(Node)
         self._pods = tools.informers.informer(Pod)
         self._rules: Informer[NodeReadinessRule] | None = None
+        self._known = known = KnownRules(self._nodes)
+        self._measures = Measures(tools.metrics, known.count, known.held_and_released, known.by_state)
 
     def work(self) -> Sequence[Work[Any]]:
         return (
@@ -102,32 +98,21 @@ class ReadinessRuleController:
     # -- what is seen
 
     def _rule_seen(self, rule: NodeReadinessRule) -> None:
-        name, before = rule.metadata.name, self._compiled.get(rule.metadata.name)
-        try:
-            mine = compiled(rule)
-        except SelectorError:
-            return  # validation refuses it; nobody knows which nodes it means
-        record = self._records.get(name)
-        if record is None or record.uid != rule.metadata.uid:
-            self._records[name] = Record.of(rule)
-        self._compiled[name] = mine
-        if mine == before:
-            return
-        self._rule_queue.add(name)
-        for node in self._nodes.list():
-            if mine.selects(node):
-                self._queue.add(node.metadata.name)
+        mine = self._known.see(rule)
+        if mine is not None:
+            self._rule_queue.add(mine.name)
+            for node in self._nodes.list():
+                if mine.selects(node):
+                    self._queue.add(node.metadata.name)
 
     def _rule_gone(self, rule: NodeReadinessRule) -> None:
-        name = rule.metadata.name
-        self._compiled.pop(name, None)
-        self._records.pop(name, None)
-        self._measures.forget(name)
+        self._known.forget(rule.metadata.name)
+        self._measures.forget(rule.metadata.name)
 
     def _node_seen(self, node: Node) -> None:
         name = node.metadata.name
-        for rule in self._compiled.values():
-            if rule.selects(node) or self._records[rule.name].manages(name):
+        for rule in self._known.all():
+            if rule.selects(node) or self._known.knows(rule, name):
                 self._queue.add(name)
                 if rule.is_dry_run:
                     self._rule_queue.add_after(rule.name, DRY_RUN_SECONDS)
@@ -140,18 +125,18 @@ class ReadinessRuleController:
             or old.metadata.annotations != new.metadata.annotations
             or _statuses(old) != _statuses(new)
         ):
-            for rule in self._compiled.values():
+            for rule in self._known.all():
                 if rule.selects(old) and not rule.selects(new):
                     self._queue.add(new.metadata.name)
             self._node_seen(new)
 
     def _node_gone(self, node: Node) -> None:
-        for name, record in self._records.items():
+        for name, record in self._known.records.items():
             if record.drop(node.metadata.name):
                 self._tell_status(name)
 
     def _pod_seen(self, pod: Pod) -> None:
-        for rule in self._compiled.values():
+        for rule in self._known.all():
             if rule.is_dry_run:
                 self._rule_queue.add_after(rule.name, DRY_RUN_SECONDS)
 
@@ -165,11 +150,15 @@ class ReadinessRuleController:
         node = self._nodes.get(name)
         if node is None:
             return None
+        self._let_leave(node)
         failed: ApiError | None = None
-        for decision in decide(self._compiled.values(), node, lambda rule: self._manages(rule, name)):
+        decisions = decide(self._known.all(), node, lambda rule: self._known.manages(rule, name))
+        patches = sum(each.action is not Action.NOTHING for each in decisions)
+        for decision in decisions:
             began_ns = self._clock.monotonic_ns()
+            patches -= decision.action is not Action.NOTHING
             try:
-                node = await self._carry_out(decision, node)
+                node = await self._carry_out(decision, node, is_last=not patches)
             except ApiError as error:
                 if error.code == 409:
                     return CONFLICT_SECONDS
@@ -184,28 +173,38 @@ class ReadinessRuleController:
             raise failed
         return None
 
-    def _manages(self, rule: Rule, node: str) -> bool:
-        record = self._records.get(rule.name)
-        return record is not None and record.manages(node)
+    def _let_leave(self, node: Node) -> None:
+        """A rule that has neither a taint there nor the node any more has nothing to say about it."""
+        name = node.metadata.name
+        for rule in self._known.all():
+            if not rule.selects(node) and not self._known.manages(rule, name):
+                record = self._known.records.get(rule.name)
+                if record is not None and record.drop(name):
+                    self._tell_status(rule.name)
 
-    async def _carry_out(self, decision: Decision, node: Node) -> Node:
+    async def _carry_out(self, decision: Decision, node: Node, *, is_last: bool) -> Node:
+        """Change the node, and note what it is like. Gives back the node that the next patch is worked out from."""
         rule, name = decision.rule, node.metadata.name
-        record = self._records.get(rule.name)
+        record = self._known.records.get(rule.name)
         if record is None:
             return node  # the rule went while another was carried out
         now = rfc3339(self._clock.now_ns())
         is_first = name not in record.evaluations
         if decision.action is not Action.NOTHING:
             patch = patch_for(decision, node, now)
-            # The next rule's patch needs the version that this one makes.
-            node = await self._client.patch(
-                Node, name, patch, kind=self._nodes.kind, patch_type=PatchType.MERGE
+            # The next rule's patch needs the version that this one makes; to read a node for nothing is dear.
+            wanted: type[Any] = bytes if is_last else Node
+            answer = await self._client.patch(
+                wanted, name, patch, kind=self._nodes.kind, patch_type=PatchType.MERGE
             )
             self._done(decision, node)
+            node = node if is_last else answer
         if decision.finding is None or rule.is_leaving:
             is_news = record.drop(name)
         else:
-            tainted = has_taint(rule, node)
+            tainted = decision.action is Action.ADD or (
+                decision.finding.has_taint and decision.action is not Action.REMOVE
+            )
             for each in decision.finding.unsatisfied:
                 self._measures.unsatisfied.inc(rule.name, each)
             if is_first and tainted and decision.action is Action.NOTHING:
@@ -238,7 +237,7 @@ class ReadinessRuleController:
         word = "AddTaintError" if decision.action is Action.ADD else "RemoveTaintError"
         self._measures.failures.inc(rule.name, word)
         self._measures.failures.inc(rule.name, "EvaluationError")
-        record = self._records.get(rule.name)
+        record = self._known.records.get(rule.name)
         if record is not None:
             verb = "add" if decision.action is Action.ADD else "remove"
             record.fail(node, f"failed to {verb} taint: {error}", rfc3339(self._clock.now_ns()))
@@ -247,14 +246,14 @@ class ReadinessRuleController:
     # -- one rule
 
     def _tell_status(self, name: str) -> None:
-        record = self._records.get(name)
+        record = self._known.records.get(name)
         if record is not None:
             count = len(record.evaluations)
             self._rule_queue.add_after(name, STATUS_SECONDS * (1 + count // STATUS_NODES))
 
     async def _tend(self, name: str) -> float | None:
-        rule, mine = self._rule(name), self._compiled.get(name)
-        record = self._records.get(name)
+        rule, mine = self._rule(name), self._known.get(name)
+        record = self._known.records.get(name)
         if rule is None or mine is None or record is None:
             return None
         self._measures.last.set(self._clock.now_ns() // _NS, name)
@@ -264,6 +263,7 @@ class ReadinessRuleController:
             if not mine.is_guarded:
                 await self._set_finalizers(rule, [*rule.metadata.finalizers, FINALIZER])
                 return None  # comes back as news
+            record.prune(lambda node: self._nodes.get(node) is not None)
             record.dry_run = None
             if mine.is_dry_run:
                 seen = forecast(mine, self._nodes.list(), self._pods.list(), numeric=self._numeric)
@@ -280,17 +280,14 @@ class ReadinessRuleController:
         return self._rules.get(name) if self._rules is not None else None
 
     async def _let_go(self, rule: NodeReadinessRule, mine: Rule) -> float | None:
-        """Taints go first: the queue of nodes sees to it."""
+        """Taints go first: the queue of nodes sees to it, unless another rule wants the same taint there."""
         if not mine.is_guarded:
             return None
-        waits = False
         for node in self._nodes.list():
-            decisions = decide(self._compiled.values(), node, lambda _: False)
-            if any(each.rule is mine and each.action is Action.REMOVE for each in decisions):
-                self._queue.add(node.metadata.name)
-                waits = True
-        if waits:
-            return LEAVING_SECONDS
+            if mine.selects(node) and has_taint(mine, node):
+                decisions = decide(self._known.all(), node, lambda _: False)
+                if any(each.rule is mine and each.action is Action.REMOVE for each in decisions):
+                    return LEAVING_SECONDS
         left = [each for each in rule.metadata.finalizers if each != FINALIZER]
         await self._set_finalizers(rule, left)
         return None
@@ -313,27 +310,6 @@ class ReadinessRuleController:
             return
         # Whole, not as a merge patch: that would keep what is not named.
         await self._client.update(msgspec.structs.replace(rule, status=status), subresource="status")
-
-    # -- what can be seen from outside
-
-    def _held_and_released(self) -> Mapping[tuple[str, ...], float]:
-        counts: dict[tuple[str, ...], float] = {}
-        for rule in self._compiled.values():
-            if not rule.is_dry_run:
-                held = [has_taint(rule, node) for node in self._nodes.list() if rule.selects(node)]
-                counts[rule.name, "held"] = sum(held)
-                counts[rule.name, "released"] = len(held) - sum(held)
-        return counts
-
-    def _by_state(self) -> Mapping[tuple[str, ...], float]:
-        counts: dict[tuple[str, ...], float] = {}
-        for name, record in self._records.items():
-            is_bootstrap = self._compiled[name].is_bootstrap
-            waiting = record.count(PRESENT)
-            counts[name, "ready"] = record.count(ABSENT)
-            counts[name, "not_ready"] = 0 if is_bootstrap else waiting
-            counts[name, "bootstrapping"] = waiting if is_bootstrap else 0
-        return counts
 
 
 def _statuses(node: Node) -> dict[str, str]:

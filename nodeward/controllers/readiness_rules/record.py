@@ -10,7 +10,7 @@ alone is no difference.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -58,6 +58,14 @@ class Record:
         known = self.evaluations.get(node)
         return known is not None and known.taint_status == PRESENT
 
+    def knows(self, node: str) -> bool:
+        return node in self.evaluations or node in self.failures or node in self.applied
+
+    def prune(self, keeps: Callable[[str], bool]) -> None:
+        """Nodes that went while nobody looked."""
+        for name in [name for name in (*self.evaluations, *self.failures) if not keeps(name)]:
+            self.drop(name)
+
     def see(self, node: str, finding: Finding, now: str, *, has_taint: bool) -> bool:
         """The node was looked at; whether that is news."""
         before = self.evaluations.get(node)
@@ -87,7 +95,7 @@ class Record:
 
     def drop(self, node: str) -> bool:
         """The node is gone, or none of the rule's any more; whether anything was known of it."""
-        was_known = node in self.evaluations or node in self.failures or node in self.applied
+        was_known = self.knows(node)
         self.evaluations.pop(node, None)
         self.failures.pop(node, None)
         self.applied.pop(node, None)

@@ -142,6 +142,16 @@ def test_a_node_that_leaves_the_selector_loses_the_taint() -> None:
     run(main)
 
 
+def test_a_node_that_leaves_the_selector_leaves_the_status_too() -> None:
+    async def main(scene: Scene) -> None:
+        await scene.make(a_node("n", (CNI, "True")), a_node("stays", (CNI, "True")), a_rule())
+        await scene.client.patch(Node, "n", {"metadata": {"labels": {"pool": "b"}}})
+        await scene.pass_time()
+        assert (await scene.rule()).status.applied_nodes == ["stays"]
+
+    run(main)
+
+
 def test_a_node_that_is_gone_leaves_the_status() -> None:
     async def main(scene: Scene) -> None:
         await scene.make(a_node(), a_node("stays"), a_rule())
@@ -318,8 +328,9 @@ def test_a_rule_made_again_under_its_name_is_another_rule() -> None:
 
 def test_another_controller_goes_on_where_the_last_one_stopped() -> None:
     async def main(scene: Scene) -> None:
-        await scene.make(a_node(), a_node("leaves"), a_rule())
+        await scene.make(a_node(), a_node("leaves"), a_node("dies"), a_rule())
         await scene.cluster.runner.stop()
+        await scene.client.delete(Node, "dies")
         await scene.client.patch(Node, "leaves", {"metadata": {"labels": {"pool": "b"}}})
         runner = Runner(
             lambda name: controller_client(scene.cluster.server, name),
@@ -332,6 +343,8 @@ def test_another_controller_goes_on_where_the_last_one_stopped() -> None:
         await scene.say("n", CNI, "True")
         await scene.pass_time()
         assert (await scene.marks(), await scene.marks("leaves")) == ([], [])
+        assert (await scene.rule()).status.applied_nodes == ["n"]
+        assert [each.node_name for each in (await scene.rule()).status.node_evaluations] == ["n"]
         assert "TaintAdopted" not in [reason for reason, _, _ in await scene.told()]
         await runner.stop()
 
