@@ -16,7 +16,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -24,6 +24,7 @@ import pytest
 
 from nodeward.api.apps_v1 import Deployment, ReplicaSet
 from nodeward.api.codec import from_tree
+from nodeward.api.coordination_v1 import Lease
 from nodeward.api.core_v1.pod import Pod
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import RealClock
@@ -66,12 +67,12 @@ class Controllers:
 
 
 @asynccontextmanager
-async def controllers(kubeconfig: Path, log: Path) -> AsyncIterator[Controllers]:
-    """Nobody waits for the lease of a dead leader: without an election one process comes right after the other."""
+async def controllers(kubeconfig: Path, log: Path, elects: str = "false") -> AsyncIterator[Controllers]:
+    """Without an election one process can come right after the other: nobody waits for the lease of the dead."""
     with log.open("ab") as written:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.kill.controllers_forks"),
-            *("--kubeconfig", str(kubeconfig), "--leader-elect=false", "--secure-port=0"),
+            *("--kubeconfig", str(kubeconfig), f"--leader-elect={elects}", "--secure-port=0"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=written,
@@ -176,6 +177,41 @@ async def play(server: ApiProcess, log: Path) -> None:
     await client.aclose()
 
 
+async def succeed(server: ApiProcess, log: Path) -> None:
+    await server.start()
+    client = server.client(CLOCK)
+
+    async def lease() -> Lease:
+        return await client.get(Lease, "kube-controller-manager", "kube-system")
+
+    async def leases() -> list[Lease]:
+        return [each for each in (await client.list(Lease, "kube-system")).items if each.spec.holder_identity]
+
+    async def web() -> Deployment:
+        return await client.get(Deployment, "web", "default")
+
+    async with (
+        controllers(server.kubeconfig, log, "true") as first,
+        controllers(server.kubeconfig, log, "true") as second,
+    ):
+        await first.start()
+        await until(CLOCK, leases, lambda found: len(found) == 1, "there is a leader")
+        leader = (await lease()).spec.holder_identity
+        await second.start()
+        await client.create(deployment())
+        await until(CLOCK, web, lambda found: found.status.replicas > 0, "the leader works")
+        await first.kill()
+        # However far the first one came, there is something left to do.
+        await update(client, 1)
+        await until(CLOCK, web, is_rolled_out, "the other one goes on")
+        now = (await lease()).spec
+        assert now.holder_identity != leader
+        assert now.lease_transitions == 1
+        await as_if_never_killed(client, 1)
+        await second.kill()
+    await client.aclose()
+
+
 async def as_if_never_killed(client: Client, updates: int) -> None:
     """One replica set for each template, all pods in that of the last one."""
 
@@ -208,16 +244,25 @@ async def nothing_left(client: Client) -> None:
     await until(CLOCK, left, lambda found: not found, "all is deleted")
 
 
-def test_a_hundred_kills_of_the_controllers_change_nothing_about_rolling_updates(tmp_path: Path) -> None:
-    print(f"seed {SEED}")  # noqa: T201 - shown when the test fails
+def in_cluster(tmp_path: Path, play_: Callable[[ApiProcess, Path], Awaitable[None]]) -> None:
+    """Nodes and a scheduler are there, controllers are not; none of those that come may complain."""
     server = ApiProcess(tmp_path / "nodeward", ["up", "--nodes", "4", "--no-controllers"], "--port")
     log = tmp_path / "log"
 
     async def main() -> None:
         try:
-            await play(server, log)
+            await play_(server, log)
         finally:
             await server.kill()
 
     asyncio.run(main())
     assert "Traceback" not in log.read_text()
+
+
+def test_a_hundred_kills_of_the_controllers_change_nothing_about_rolling_updates(tmp_path: Path) -> None:
+    print(f"seed {SEED}")  # noqa: T201 - shown when the test fails
+    in_cluster(tmp_path, play)
+
+
+def test_a_copy_that_waits_goes_on_when_the_leader_is_killed(tmp_path: Path) -> None:
+    in_cluster(tmp_path, succeed)
