@@ -17,6 +17,7 @@ from nodeward.controllers.runner import Runner
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import SeededChance, VirtualClock
 from nodeward.machinery.transport import Request, Response, Transport
+from nodeward.store.interface import Store
 from tests.apiserver.running import running, settings
 
 ROOT_CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
@@ -79,14 +80,16 @@ async def cluster(
     admits_accountless_pods: bool = True,
     gates: str = "",
     controller_gates: str | None = None,
+    store: Store | None = None,
 ) -> AsyncIterator[Cluster]:
     """A cluster whose controllers have settled, each with its own rights as in production.
 
-    `gates` are everybody's, `controller_gates` those of the controllers if they differ.
+    `gates` are everybody's, `controller_gates` those of the controllers if they differ; `store` has what an earlier
+    cluster left behind.
     """
     chosen = settings(gates=gates, disable_admission=("ServiceAccount",) if admits_accountless_pods else ())
     theirs = chosen.gates if controller_gates is None else settings(gates=controller_gates).gates
-    async with running(chosen, clock=clock) as server:
+    async with running(chosen, store=store, clock=clock) as server:
         transports: dict[str, Altered] = {}
 
         def client_for(name: str) -> Client:

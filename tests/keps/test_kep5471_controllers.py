@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
+from nodeward.api.apps_v1 import Deployment
+from nodeward.api.core_v1.cluster import Event
 from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.references import Toleration
 from nodeward.cluster.description import Pool
 from nodeward.cluster.identities import controller_client
 from nodeward.controllers import CONTROLLERS
 from nodeward.controllers.runner import Runner
 from nodeward.features.gates import Gates
 from nodeward.machinery.clock import SeededChance, VirtualClock
+from nodeward.machinery.transport import Request, Response
 from nodeward.machinery.virtual_loop import run_virtual
+from nodeward.store.memory import MemoryStore
+from tests.apiserver.running import Caller
+from tests.controllers.cluster import Cluster, cluster
 from tests.controllers.live import Live, a_deployment, live
+from tests.controllers.workloads import WORKLOADS, conditions, deployment, template
 from tests.keps.ledger import statement
 
 GATE = "TaintTolerationComparisonOperators=true"
@@ -186,5 +197,55 @@ def test_a_deployment_moves_to_nodes_that_are_still_good_enough() -> None:
             places = await each.places()
             assert places.pop("plain") == ""
             assert sorted(places.values()) == ["n-2"] * 6
+
+    run_virtual(main)
+
+
+def count_creations(each: Cluster) -> Counter[tuple[str, int]]:
+    """How often its controllers try to make something, by resource and answer."""
+    counts: Counter[tuple[str, int]] = Counter()
+
+    async def count(request: Request, send: Callable[[Request], Awaitable[Response]]) -> Response:
+        answer = await send(request)
+        if request.method == "POST":
+            counts[request.path.rpartition("/")[2], answer.status] += 1
+        return answer
+
+    for transport in each.transports.values():
+        transport.alter = count
+    return counts
+
+
+@statement("5471-T28", part="controllers")
+def test_a_deployment_that_uses_numbers_is_tried_ever_more_rarely_while_the_gate_is_off() -> None:
+    async def main(clock: VirtualClock) -> None:
+        store = MemoryStore()
+        made = template()
+        made.spec.tolerations = [Toleration(key=SLA, operator="Gt", value="950", effect="NoExecute")]
+        async with cluster(clock, controllers=WORKLOADS, gates=GATE, store=store) as each:
+            await each.client.create(deployment(replicas=2, template=made))
+            await each.pass_time(10)
+            assert len((await each.client.list(Pod, "default")).items) == 2
+        # The gate is switched off under it; a new pod is a new object, and refused.
+        async with cluster(clock, controllers=WORKLOADS, store=store) as each:
+            counts = count_creations(each)
+            await each.client.patch(Deployment, "web", {"spec": {"replicas": 4}}, namespace="default")
+            await each.pass_time(3600)
+            # 5 ms, 10 ms, ... 655 s, then every 1000 s.
+            assert set(counts) <= {("pods", 422), ("events", 201)}
+            assert 15 <= counts["pods", 422] <= 22
+            told = [event.message for event in (await each.client.list(Event, "default")).items]
+            refusals = [message for message in told if message.startswith("Error creating: ")]
+            assert len(refusals) == 1
+            assert 'spec.tolerations[0].operator: Unsupported value: "Gt"' in refusals[0]
+            found = await each.client.get(Deployment, "web", "default")
+            assert conditions(found)["ReplicaFailure"] == ("True", "FailedCreate")
+            page = (await Caller.of(each.server).send("GET", "/metrics")).body.decode()
+            lines = [line for line in page.splitlines() if line.startswith("apiserver_request_total{")]
+            shown = [line for line in lines if 'code="422"' in line and 'resource="pods"' in line]
+            assert [float(line.split()[-1]) for line in shown] == [counts["pods", 422]]
+        async with cluster(clock, controllers=WORKLOADS, gates=GATE, store=store) as each:
+            await each.pass_time(10)
+            assert len((await each.client.list(Pod, "default")).items) == 4
 
     run_virtual(main)
