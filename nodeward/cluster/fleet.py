@@ -81,6 +81,8 @@ class Fleet:
     async def start(self) -> None:
         """Hear of all pods and nodes there are."""
         await self.host.start()
+        for pod in self.host.heard_pods():
+            self.runtime.reserve(pod)
         self._deleters = [
             asyncio.create_task(self._delete_nodes(), name="delete nodes") for _ in range(_DELETERS)
         ]
@@ -137,7 +139,7 @@ class Fleet:
             for number, node in sorted(running.nodes.items())
             if node.model is not shared[number % len(shared)]
         ]
-        step = pool.at_once or -(-pool.nodes // 10)
+        step = pool.at_once or max(-(-pool.nodes // 10), 1)
         for first in range(0, len(old), step):
             if first:
                 await self._clock.sleep(pool.pause_ns / _NS)

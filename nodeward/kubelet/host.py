@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
+
+from msgspec.structs import replace
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
@@ -31,6 +33,7 @@ from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.node_care import NodeCare
 from nodeward.kubelet.pod_care import PodCare
 from nodeward.kubelet.pods.rules import LifecycleRules
+from nodeward.kubelet.pods.state import SOURCE_ANNOTATION
 from nodeward.kubelet.runtime.interface import Runtime
 from nodeward.kubelet.telling import Teller
 from nodeward.kubelet.wheel import Wheel
@@ -50,6 +53,8 @@ _LEASE_WORKERS: Final = 16
 #: From this many nodes on, only what goes wrong is told as an event.
 _QUIET_FROM: Final = 50
 _BY_NODE: Final = "node"
+#: Models whose features are remembered: pools are made of few, and every upgrade is another.
+_MODELS_KEPT: Final = 256
 
 
 class Host:
@@ -87,7 +92,7 @@ class Host:
         )
         self._pod_informer.add_index(_BY_NODE, lambda pod: (pod.spec.node_name,))
         self._pod_informer.add_handler(
-            on_add=self._pod_seen, on_update=lambda _, new: self._pod_seen(new), on_delete=self._pod_gone
+            on_add=self._pod_seen, on_update=self._pod_changed, on_delete=self._pod_gone
         )
         self._node_informer.add_handler(
             on_add=self.nodes.saw,
@@ -95,7 +100,6 @@ class Host:
             on_delete=lambda node: self.nodes.lost(node.metadata.name),
         )
         self._features: dict[int, tuple[NodeModel, DeclaredFeatures]] = {}
-        self._rules: dict[tuple[int, tuple[str, ...]], LifecycleRules] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_ready = asyncio.Event()
 
@@ -122,12 +126,13 @@ class Host:
     async def stop(self) -> None:
         """At once; containers go on running."""
         self._wheel.stop()
-        await self.nodes.stop()
-        await self.pods.stop()
         if self._task is not None:
+            # First those who begin things, then what they began.
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+        await self.nodes.stop()
+        await self.pods.stop()
         await self._recorder.aclose()
         await self.runtime.stop()
 
@@ -174,7 +179,7 @@ class Host:
         agent = Agent(
             specification,
             self._features_of(model),
-            self._rules_of(specification),
+            _rules_of(specification),
             self._clock.monotonic_ns(),
             hands,
             admitted,
@@ -189,8 +194,14 @@ class Host:
     def stop_node(self, name: str) -> None:
         """The kubelet ends: its pods run on, nobody looks after them, its lease runs out."""
         agent = self.nodes.remove(name)
-        if agent is not None:
-            self.pods.forget_agent(agent)
+        if agent is None:
+            return
+        left = [*agent.held] if agent.hands is None else []
+        self.pods.forget_agent(agent)
+        present = {pod.metadata.uid for pod in self._pod_informer.by_index(_BY_NODE, name)}
+        for uid in left:
+            if uid not in present:
+                self.pods.lose(uid)  # the API has forgotten it already: nobody will ask for it again
 
     async def restart_node(
         self,
@@ -220,7 +231,9 @@ class Host:
         agent.is_cut_off = False
         node = self._node_informer.get(name)
         if node is not None:
-            agent.node = node
+            self.nodes.saw(node)
+        else:
+            self.nodes.lost(name)
         self.nodes.queue.add(name)
         self.nodes.lease_queue.add(name)
         present = set()
@@ -246,23 +259,9 @@ class Host:
         known = self._features.get(id(model))
         if known is None or known[0] is not model:
             known = self._features[id(model)] = (model, discover(model))
+            while len(self._features) > _MODELS_KEPT:
+                del self._features[next(iter(self._features))]
         return known[1]
-
-    def _rules_of(self, specification: NodeSpecification) -> LifecycleRules:
-        model = specification.model
-        self._features_of(model)
-        key = (id(model), specification.addresses)
-        found = self._rules.get(key)
-        if found is None:
-            settings = model.settings
-            found = LifecycleRules(
-                settings.gates,
-                specification.addresses,
-                model.runtime_version.partition("://")[0],
-                settings.max_restart_ns / 1e9,
-            )
-            self._rules[key] = found
-        return found
 
     # -- the API tells
 
@@ -278,7 +277,13 @@ class Host:
             self.pods.drop_strangers(
                 agent.hands, everywhere.union(*(each.held for each in self.nodes.agents.values()))
             )
-        is_new = {pod.metadata.uid: admitted is not None and pod.metadata.uid not in admitted for pod in pods}
+        # Without a book, those of which a kubelet has said when it took them.
+        is_new = {
+            pod.metadata.uid: pod.metadata.uid not in admitted
+            if admitted is not None
+            else not pod.status.start_time
+            for pod in pods
+        }
         for pod in sorted(
             pods, key=lambda pod: (is_new[pod.metadata.uid], pod.metadata.creation_timestamp or "")
         ):
@@ -287,21 +292,49 @@ class Host:
             if is_static(held.life.pod):
                 self.pods.queue.add(uid)
 
+    def _pod_changed(self, old: Pod, new: Pod) -> None:
+        if old.metadata.uid != new.metadata.uid:
+            self._pod_gone(old)  # and another made with its name, while nobody could tell
+        self._pod_seen(new)
+
+    def heard_pods(self) -> Sequence[Pod]:
+        """All pods the API has told of, of whatever node."""
+        return self._pod_informer.list()
+
     def _pod_seen(self, pod: Pod) -> None:
         agent = self.nodes.agents.get(pod.spec.node_name)
         if agent is not None and agent.is_registered and not agent.is_cut_off:
             if mirrored_uid(pod):
                 self.pods.see_mirror(pod)
             else:
-                self.pods.see(agent, pod)
+                self.pods.see(agent, _from_api(pod))
 
     def _pod_gone(self, pod: Pod) -> None:
         agent = self.nodes.agents.get(pod.spec.node_name)
-        if agent is None or not agent.is_cut_off:
+        if agent is None or not agent.is_cut_off or pod.metadata.uid not in agent.held:
             if mirrored_uid(pod):
                 self.pods.lose_mirror(pod)
             else:
                 self.pods.lose(pod.metadata.uid)
+
+
+def _rules_of(specification: NodeSpecification) -> LifecycleRules:
+    model = specification.model
+    settings = model.settings
+    return LifecycleRules(
+        settings.gates,
+        specification.addresses,
+        model.runtime_version.partition("://")[0],
+        settings.max_restart_ns / 1e9,
+    )
+
+
+def _from_api(pod: Pod) -> Pod:
+    """Whatever its annotations say (they may be copied from a static pod), this one is not from a file."""
+    if not is_static(pod):
+        return pod
+    annotations = {**pod.metadata.annotations, SOURCE_ANNOTATION: "api"}
+    return replace(pod, metadata=replace(pod.metadata, annotations=annotations))
 
 
 async def _work(queue: WorkQueue[str], handle: Callable[[str], Awaitable[float | None]]) -> None:

@@ -80,11 +80,8 @@ class NodeCare:
         agent = self.agents.get(node.metadata.name)
         if agent is None or agent.is_cut_off or not agent.is_registered:
             return
-        known = agent.node
-        if known is not None and known.metadata.resource_version == node.metadata.resource_version:
+        if not self._took(agent, node):
             return
-        agent.node = node
-        agent.lease.node_is(node.metadata.uid)
         self.queue.add(agent.name)
 
     def lost(self, name: str) -> None:
@@ -95,6 +92,20 @@ class NodeCare:
                 "node %s was deleted from the API; its kubelet must be restarted to register it", name
             )
             agent.lease.node_is("")
+
+    def _took(self, agent: Agent, node: Node) -> bool:
+        """What the API has, from the watch or as the answer to a write: the one may be older than the other."""
+        known, meta = agent.node, node.metadata
+        if (
+            known is not None
+            and known.metadata.uid == meta.uid
+            and int(meta.resource_version or "0") <= int(known.metadata.resource_version or "0")
+        ):
+            return False
+        agent.node = node
+        if agent.lease.node_is(meta.uid):
+            self.lease_queue.add(agent.name)
+        return True
 
     # -- status
 
@@ -121,13 +132,14 @@ class NodeCare:
                 self._metrics.gate_satisfied.set(holds, name, view.gate.condition_type)
         if step.patch is not None:
             try:
-                agent.node = await self._client.patch(
+                written = await self._client.patch(
                     Node, name, step.patch, kind=self._node_kind, subresource="status"
                 )
             except ApiError as error:
                 if error.reason == "NotFound":
                     return None
                 raise
+            self._took(agent, written)
             agent.core.reported(mono_ns, self._chance)
         for event in step.events:
             self._teller.about_node(agent, event)
@@ -197,6 +209,8 @@ class NodeCare:
         return retry_after_seconds(agent.failures)
 
     def _is_known(self, agent: Agent, node: Node) -> None:
+        if self.agents.get(agent.name) is not agent:
+            return  # it was stopped meanwhile
         agent.node = node
         agent.is_registered = True
         agent.failures = 0
@@ -221,13 +235,18 @@ class NodeCare:
                 task = asyncio.create_task(self._ask_gate(agent, gate, probe))
                 self._probes.add(task)
                 task.add_done_callback(self._probes.discard)
-        due_ns = readiness.next_probe_ns()
+        due_ns = readiness.next_probe_ns(node)
         if due_ns is not None and due_ns < agent.check_ns:
             self._check_at(agent, max(due_ns, now_ns))
 
     async def _ask_gate(self, agent: Agent, gate: str, probe: GateProbe) -> None:
-        if agent.hands is not None:
-            self._note(agent, gate, await agent.hands.gate_probe(probe))
+        if agent.hands is None:
+            return
+        try:
+            outcome = await agent.hands.gate_probe(probe)
+        except WorldError as error:
+            outcome = ProbeOutcome(False, str(error))
+        self._note(agent, gate, outcome)
 
     def _note(self, agent: Agent, gate: str, outcome: ProbeOutcome) -> None:
         self._metrics.gate_probes.inc(gate, "success" if outcome.is_success else "failure")

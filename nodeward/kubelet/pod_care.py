@@ -23,6 +23,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.agent import Agent, Held
+from nodeward.kubelet.environment import CONFIG_ERROR
 from nodeward.kubelet.hands import Hands, NotConfigured
 from nodeward.kubelet.metrics import KubeletMetrics
 from nodeward.kubelet.mirror_pods import MirrorPods
@@ -49,7 +50,7 @@ from nodeward.kubelet.runtime.interface import (
     Runtime,
     RuntimeEvent,
 )
-from nodeward.kubelet.status_patch import status_patch
+from nodeward.kubelet.status_patch import status_patch, version_of
 from nodeward.kubelet.telling import Teller
 from nodeward.kubelet.wheel import Wheel
 from nodeward.machinery.client import Client
@@ -59,19 +60,6 @@ from nodeward.machinery.workqueue import WorkQueue
 LOG: Final = logging.getLogger(__name__)
 
 _TERMINAL: Final = ("Succeeded", "Failed")
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-
-
-class _Versioned(msgspec.Struct):
-    """Of an answer, only what version it is."""
-
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-
-
-_VERSION: Final = msgspec.json.Decoder(_Versioned)
 
 
 class PodCare:
@@ -102,6 +90,7 @@ class PodCare:
         self._events: deque[RuntimeEvent] = deque()
         self._is_busy = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
 
     # -- questions
 
@@ -135,6 +124,9 @@ class PodCare:
         held = self._held.get(uid)
         if held is not None:
             self._act(held, held.life.gone)
+        elif not self._runtime.is_real:
+            # Nobody was there to see it go. (On a real node whoever comes next finds and drops it.)
+            self._runtime.remove_pod(uid)
 
     # -- static pods, and what the API shows of them
 
@@ -192,6 +184,8 @@ class PodCare:
             agent.room.add(pod)
             if found is None:
                 self._metrics.started_pods.inc()
+        elif found is not None and not is_over:
+            agent.room.add(pod)  # until it has stopped, it has its place
         self._act(held, life.start)
         if agent.hands is not None:
             self._refresh_later(held, agent.hands)
@@ -212,6 +206,8 @@ class PodCare:
     # -- from the runtime
 
     def told(self, event: RuntimeEvent) -> None:
+        if self._is_stopped:
+            return
         self._events.append(event)
         if not self._is_busy:
             self._drain()
@@ -231,7 +227,9 @@ class PodCare:
     # -- commands
 
     def _act(self, held: Held, happen: Callable[[int], list[Command]]) -> None:
-        """Something happens to a pod: do what its life asks for, and settle."""
+        """Something happens to a pod: do what its life asks for, and settle. What comes too late is nobody's."""
+        if self._held.get(held.uid) is not held:
+            return
         was_busy, self._is_busy = self._is_busy, True
         now_ns = self._clock.now_ns()
         try:
@@ -337,7 +335,11 @@ class PodCare:
         self._judge(held, worker, answer, "simulated")
 
     async def _ask_probe(self, held: Held, hands: Hands, worker: ProbeWorker) -> None:
-        ok, text = await hands.probe(self._current(held), worker.plan)
+        ok: bool | None = None
+        try:
+            ok, text = await hands.probe(self._current(held), worker.plan)
+        except WorldError as error:
+            text = str(error)
         self._judge(held, worker, ok, text)
 
     def _judge(self, held: Held, worker: ProbeWorker, ok: bool | None, text: str) -> None:
@@ -364,16 +366,22 @@ class PodCare:
             self._teller.about_pod(held.agent, pod, Tell("Warning", "FailedMount", text))
             self._act(held, lambda now: held.life.volumes_failed(text, now))
             return
-        self._runtime.start_sandbox(pod, logs)
+        if self._held.get(held.uid) is held and not held.life.is_terminating:
+            self._runtime.start_sandbox(pod, logs)
 
     async def _start_container(self, held: Held, hands: Hands, name: str, attempt: int) -> None:
         try:
             request = await hands.request(self._current(held), name, attempt)
-        except NotConfigured as error:
-            reason, text = error.reason, str(error)
+        except WorldError as error:
+            reason = error.reason if isinstance(error, NotConfigured) else CONFIG_ERROR
+            text = str(error)
             self._act(held, lambda now: held.life.config_failed(name, reason, text, now))
             return
-        self._runtime.start_container(request)
+        if held.life.is_terminating:
+            # It was to end while this was worked out: it need not wait for a start that nobody wants.
+            self._act(held, lambda now: held.life.config_failed(name, "", "", now))
+        elif self._held.get(held.uid) is held:
+            self._runtime.start_container(request)
 
     async def _run_hook(self, held: Held, hands: Hands, name: str, kind: str, seconds: float) -> None:
         ok, text = await hands.hook(self._current(held), name, kind, seconds)
@@ -399,6 +407,9 @@ class PodCare:
         return msgspec.structs.replace(held.life.pod, status=held.life.status(self._clock.now_ns()))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._is_stopped:
+            work.close()
+            return
         task = asyncio.create_task(self._guard(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -409,11 +420,12 @@ class PodCare:
     async def _guard(work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
-        except WorldError as error:
+        except (ApiError, WorldError, OSError) as error:
             LOG.warning("%s", error)
 
     async def stop(self) -> None:
         """Abandon what is under way."""
+        self._is_stopped = True
         self.queue.shut_down()
         tasks = list(self._tasks)
         for task in tasks:
@@ -449,9 +461,13 @@ class PodCare:
                 except ApiError as error:
                     if error.reason in ("NotFound", "Conflict"):
                         return  # it is gone, or another one has its name: the watch tells
-                    raise
-                held.sent = status
-                held.sent_version = int(_VERSION.decode(answer).metadata.resource_version or "0")
+                    if error.reason != "Invalid" or not held.is_to_be_deleted:
+                        raise
+                    # Nobody needs to know any more, and it would be refused for ever.
+                    LOG.warning("pod %s/%s: %s", pod.metadata.namespace, pod.metadata.name, error)
+                else:
+                    held.sent = status
+                    held.sent_version = version_of(answer)
         if held.is_to_be_deleted:
             await self._delete(held)
 

@@ -1,12 +1,14 @@
 """What the API must be told about a pod's status: the difference, as a strategic merge patch.
 
 Conditions are told one by one, because others write some of them; every other part that is the kubelet's is told
-whole when it differs. Parts that are somebody else's are left out.
+whole when it differs. Parts that are somebody else's are left out. Of the answer only the version is read.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
+
+import msgspec
 
 from nodeward.api.codec import to_tree
 from nodeward.api.core_v1.pod import Pod
@@ -26,6 +28,22 @@ _OWN: Final = (
     "resize",
     "observedGeneration",
 )
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Versioned(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+_VERSION: Final = msgspec.json.Decoder(_Versioned)
+
+
+def version_of(answer: bytes) -> int:
+    """Of what the API answers to a patch, only which version it made."""
+    return int(_VERSION.decode(answer).metadata.resource_version or "0")
 
 
 def status_patch(pod: Pod, before: PodStatus, after: PodStatus) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """Events in the name of a kubelet: about pods, their containers, and the node itself.
 
 A large fleet tells only what went wrong: three events for every simulated pod would be most of what its API server
-writes.
+writes. What happens on a node that is cut off is told by nobody.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ class Teller:
     def __init__(self, recorder: EventRecorder, *, with_normal: bool = True) -> None:
         self._recorder = recorder
         self._with_normal = with_normal
-        self._of: dict[str, EventRecorder] = {}
 
     def about_pod(self, agent: Agent, pod: Pod, tell: Tell) -> None:
-        if tell.type == NORMAL and not self._with_normal:
+        if agent.is_cut_off or (tell.type == NORMAL and not self._with_normal):
             return
         meta = pod.metadata
         about = ObjectReference(
@@ -38,17 +37,14 @@ class Teller:
         self._as(agent.name).event(about, tell.type, tell.reason, tell.message)
 
     def about_node(self, agent: Agent, event: NodeEvent) -> None:
-        if event.type == NORMAL and not self._with_normal:
+        if agent.is_cut_off or (event.type == NORMAL and not self._with_normal):
             return
         # As upstream: kubelets use the node's name for its uid, and kubectl looks for that.
         about = ObjectReference(kind="Node", name=agent.name, uid=agent.name)
         self._as(agent.name).event(about, event.type, event.reason, event.message)
 
     def _as(self, node: str) -> EventRecorder:
-        found = self._of.get(node)
-        if found is None:
-            found = self._of[node] = self._recorder.on_behalf_of("kubelet", node)
-        return found
+        return self._recorder.on_behalf_of("kubelet", node)
 
 
 def _path(pod: Pod, container: str) -> str:

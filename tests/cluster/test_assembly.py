@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.errors import ConfigError
@@ -138,6 +139,57 @@ def test_pods_survive_a_restart_of_the_whole_cluster_on_the_same_store() -> None
                 was, now = before[name].status.container_statuses[0], pod.status.container_statuses[0]
                 assert pod.metadata.uid == before[name].metadata.uid
                 assert (now.container_id, now.restart_count, now.ready) == (was.container_id, 0, True)
+
+    run_virtual(main)
+
+
+def test_after_a_restart_sidecars_and_pods_with_other_annotations_run_on_and_no_address_is_given_twice() -> (
+    None
+):
+    async def main(clock: VirtualClock) -> None:
+        pools = (Pool(name="a", nodes=2),)
+        store = MemoryStore()
+        async with whole_cluster(clock, store=store, pools=pools) as cluster:
+            client = cluster.client("test")
+            await clock.sleep(2)
+            pod = bound_pod("old", "a-1")
+            pod.spec.init_containers = [Container(name="side", image="image", restart_policy="Always")]
+            await client.create(pod)
+            await clock.sleep(5)
+            edited = {"metadata": {"annotations": {"simulation.nodeward.dev/c": "nonsense=1"}}}
+            await client.patch(Pod, "old", edited, namespace="default")
+            debugger = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "image"}]}}
+            await client.patch(Pod, "old", debugger, namespace="default", subresource="ephemeralcontainers")
+            await clock.sleep(5)
+            before = (await client.get(Pod, "old", "default")).status
+            assert before.ephemeral_container_statuses[0].state.running is not None
+        async with whole_cluster(clock, store=store, pools=pools) as cluster:
+            client = cluster.client("test")
+            await client.create(bound_pod("new", "a-0"))
+            await clock.sleep(60)
+            after = (await client.get(Pod, "old", "default")).status
+            for name in ("init_container_statuses", "container_statuses", "ephemeral_container_statuses"):
+                (was,), (now,) = getattr(before, name), getattr(after, name)
+                assert (now.container_id, now.restart_count) == (was.container_id, 0), name
+                assert now.state.running is not None, name
+            new = (await client.get(Pod, "new", "default")).status
+            assert new.pod_ip != after.pod_ip
+            assert new.container_statuses[0].container_id != after.container_statuses[0].container_id
+
+    run_virtual(main)
+
+
+def test_a_pool_may_have_no_nodes_and_get_some() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with whole_cluster(clock, pools=(Pool(name="a", nodes=0),)) as cluster:
+            client = cluster.client("test")
+            assert (await client.list(Node)).items == []
+            await cluster.change_pool(Pool(name="a", nodes=2))
+            await clock.sleep(5)
+            assert len((await client.list(Node)).items) == 2
+            await cluster.change_pool(Pool(name="a", nodes=0))
+            await clock.sleep(5)
+            assert (await client.list(Node)).items == []
 
     run_virtual(main)
 

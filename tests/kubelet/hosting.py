@@ -16,6 +16,7 @@ from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import SeededChance, VirtualClock
 from tests.apiserver.running import running, settings
+from tests.controllers.cluster import Altered
 
 
 @dataclass
@@ -27,6 +28,8 @@ class Hosted:
     clock: VirtualClock
     host: Host
     runtime: SimRuntime
+    #: the kubelets' way to the API, on which requests may be met otherwise
+    transport: Altered
 
     async def pod(self, name: str, namespace: str = "default") -> Pod:
         return await self.client.get(Pod, name, namespace)
@@ -49,11 +52,13 @@ async def hosted(clock: VirtualClock, *nodes: NodeSpecification, gates: str = ""
     chosen = settings(disable_admission=("ServiceAccount",), gates=gates)
     async with running(chosen, clock=clock) as server:
         runtime = SimRuntime(clock)
-        host = Host(server.client("kubelet"), clock, SeededChance(1), runtime)
+        transport = Altered(server.client("kubelet").transport)
+        client = Client(transport, clock=clock, component="kubelet")
+        host = Host(client, clock, SeededChance(1), runtime)
         await host.start()
         host.add_nodes(nodes)
         await clock.sleep(1)
         try:
-            yield Hosted(server, server.client("test"), clock, host, runtime)
+            yield Hosted(server, server.client("test"), clock, host, runtime, transport)
         finally:
             await host.stop()

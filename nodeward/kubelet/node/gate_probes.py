@@ -24,7 +24,7 @@ class ProbeOutcome:
 class GateProber:
     """The probe of one gate in one kubelet run."""
 
-    __slots__ = ("_in_a_row", "_is_running", "_last", "message", "next_ns", "probe", "verdict")
+    __slots__ = ("_in_a_row", "_last", "is_running", "message", "next_ns", "probe", "verdict")
 
     def __init__(self, probe: GateProbe, started_ns: int) -> None:
         self.probe: Final = probe
@@ -35,18 +35,18 @@ class GateProber:
         self.message = ""
         self._last: bool | None = None
         self._in_a_row = 0
-        self._is_running = False
+        self.is_running = False
 
     def start(self, monotonic_ns: int) -> bool:
         """Whether a probe starts now; it counts as running until its outcome is noted."""
-        if self._is_running or monotonic_ns < self.next_ns:
+        if self.is_running or monotonic_ns < self.next_ns:
             return False
-        self._is_running = True
+        self.is_running = True
         self.next_ns = monotonic_ns + self.probe.period_ns
         return True
 
     def note(self, outcome: ProbeOutcome) -> None:
-        self._is_running = False
+        self.is_running = False
         self._in_a_row = self._in_a_row + 1 if outcome.is_success is self._last else 1
         self._last = outcome.is_success
         needed = self.probe.success_threshold if outcome.is_success else self.probe.failure_threshold

@@ -67,9 +67,13 @@ class LeaseCore:
         self._failures = 0
         self.next_ns = next_ns
 
-    def node_is(self, uid: str) -> None:
-        """The node's uid, which the lease must belong to; another one after the node was made anew."""
-        self._node_uid = uid
+    def node_is(self, uid: str) -> bool:
+        """The node's uid, which the lease must belong to; another one after the node was made anew.
+
+        Whether that is news: then the lease is due.
+        """
+        is_new, self._node_uid = uid != self._node_uid, uid
+        return is_new
 
     def request(self, now_ns: int) -> Create | Renew | None:
         """What to send now; None while the node itself is not known: a lease without an owner would outlive it."""
@@ -89,6 +93,10 @@ class LeaseCore:
 
     def ended(self, outcome: Outcome, monotonic_ns: int, chance: Chance) -> bool:
         """How it went. True: connections to the API server look broken and should be made anew."""
+        if outcome is Outcome.GONE and not self._is_known:
+            outcome = (
+                Outcome.FAILED
+            )  # it is its namespace that is not there: creating it at once helps nothing
         match outcome:
             case Outcome.DONE:
                 self._is_known = True

@@ -109,8 +109,16 @@ class ReadinessCore:
             if (prober := self._probers.get(gate.condition_type)) is not None and prober.start(monotonic_ns)
         ]
 
-    def next_probe_ns(self) -> int | None:
-        return min((prober.next_ns for prober in self._probers.values()), default=None)
+    def next_probe_ns(self, node: Node) -> int | None:
+        """When a probe is due next, of gates the node still has; one that is under way says when it is done."""
+        return min(
+            (
+                prober.next_ns
+                for gate in node.spec.readiness_gates
+                if (prober := self._probers.get(gate.condition_type)) is not None and not prober.is_running
+            ),
+            default=None,
+        )
 
     # -- steps of a step
 

@@ -8,6 +8,7 @@ long as its pod's status says that it runs (`adopt`).
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -41,6 +42,11 @@ _SIGKILL_CODE: Final = 137
 #: What is shown of a container that was running when its machine went down.
 _UNKNOWN_CODE: Final = 255
 _NS: Final = 1e9
+#: Pods have addresses in 10.64.0.0/10.
+_FIRST_NETWORK: Final = 64
+_NETWORKS: Final = 64
+#: How the status shows the ids of containers.
+_OWN_ID: Final = re.compile(r"sim://[0-9a-f]{64}")
 
 
 @dataclass(slots=True)
@@ -106,14 +112,15 @@ class SimRuntime:
         """Rebuild what the status says is running; what had ended stays ended."""
         if pod.metadata.uid in self._pods:
             return _found(self._pods[pod.metadata.uid])
-        statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+        statuses = _statuses(pod)
         if not any(status.state.running or status.state.terminated for status in statuses):
             return None
         mine = _Pod(pod.metadata.uid, pod.metadata.namespace, pod.metadata.name, pod.status.pod_ip)
         self._pods[mine.uid] = mine
-        init = {container.name for container in pod.spec.init_containers}
+        # Sidecars stand among the init containers and do not end by themselves.
+        ending = {each.name for each in pod.spec.init_containers if each.restart_policy != "Always"}
         for status in statuses:
-            container = self._adopted(pod, status, status.name in init)
+            container = self._adopted(pod, status, status.name in ending)
             if container is not None:
                 mine.containers[container.name] = container
         return _found(mine)
@@ -122,7 +129,11 @@ class SimRuntime:
         running, ended = status.state.running, status.state.terminated
         if running is None and ended is None:
             return None
-        behaviour = behaviour_of(pod.metadata.annotations, status.name, self._usual_of(pod))
+        usual = self._usual_of(pod)
+        try:
+            behaviour = behaviour_of(pod.metadata.annotations, status.name, usual)
+        except ValueError:
+            behaviour = usual  # somebody wrote that after it was started: it runs on
         id_ = status.container_id.rpartition("/")[2]
         container = _Container(status.name, id_, status.restart_count, status.image, behaviour, is_init)
         if ended is not None:
@@ -140,6 +151,19 @@ class SimRuntime:
             container.started_ns = _instant(running.started_at)
             self._live_on(pod.metadata.uid, container)
         return container
+
+    def reserve(self, pod: Pod) -> None:
+        """A pod of an earlier run: its address and the ids of its containers are not given to others."""
+        parts = pod.status.pod_ip.split(".")
+        if len(parts) == 4 and parts[0] == "10" and all(part.isdecimal() for part in parts):
+            high, middle, low = (int(part) for part in parts[1:])
+            if _FIRST_NETWORK <= high < _FIRST_NETWORK + _NETWORKS:
+                number = (high - _FIRST_NETWORK) << 16 | middle << 8 | low
+                self._last_address = max(self._last_address, number)
+        for status in _statuses(pod):
+            for shown in (status.container_id, _last_id(status)):
+                if _OWN_ID.fullmatch(shown):
+                    self._last_id = max(self._last_id, int(shown.rpartition("/")[2], 16))
 
     # -- commands
 
@@ -162,7 +186,11 @@ class SimRuntime:
             self._tell(ContainerFailed(uid, name, "CreateContainerConfigError", str(error)))
             return
         before = mine.containers.get(name)
-        if before is not None and before.exited is None:
+        if before is not None and before.exited is None and not before.started_ns:
+            # Asked for by an agent that was stopped before it ran: this request takes its place.
+            if before.timer is not None:
+                before.timer.cancel()
+        elif before is not None and before.exited is None:
             self._tell(ContainerFailed(uid, name, "CreateContainerError", f"container {name!r} runs already"))
             return
         if image not in self._images:
@@ -382,7 +410,7 @@ class SimRuntime:
     def _address(self) -> str:
         self._last_address += 1
         number = self._last_address
-        return f"10.{64 + (number >> 16) % 64}.{number >> 8 & 255}.{number & 255}"
+        return f"10.{_FIRST_NETWORK + (number >> 16) % _NETWORKS}.{number >> 8 & 255}.{number & 255}"
 
     def _tell(self, event: RuntimeEvent) -> None:
         self._listener(event)
@@ -420,6 +448,20 @@ class SimExec:
 
 def _nobody(event: RuntimeEvent) -> None:
     """Before an agent is there, and after."""
+
+
+def _statuses(pod: Pod) -> tuple[ContainerStatus, ...]:
+    status = pod.status
+    return (
+        *status.init_container_statuses,
+        *status.container_statuses,
+        *status.ephemeral_container_statuses,
+    )
+
+
+def _last_id(status: ContainerStatus) -> str:
+    ended = status.last_state.terminated
+    return ended.container_id if ended is not None else ""
 
 
 def _instant(text: str | None) -> int:
