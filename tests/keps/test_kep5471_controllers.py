@@ -240,8 +240,10 @@ def test_a_deployment_that_uses_numbers_is_tried_ever_more_rarely_while_the_gate
             assert 'spec.tolerations[0].operator: Unsupported value: "Gt"' in refusals[0]
             found = await each.client.get(Deployment, "web", "default")
             assert conditions(found)["ReplicaFailure"] == ("True", "FailedCreate")
-            page = (await Caller.of(each.server).send("GET", "/metrics")).body.decode()
-            lines = [line for line in page.splitlines() if line.startswith("apiserver_request_total{")]
+            page = (await Caller.of(each.server).send("GET", "/metrics")).body or b""
+            lines = [
+                line for line in page.decode().splitlines() if line.startswith("apiserver_request_total{")
+            ]
             shown = [line for line in lines if 'code="422"' in line and 'resource="pods"' in line]
             assert [float(line.split()[-1]) for line in shown] == [counts["pods", 422]]
         async with cluster(clock, controllers=WORKLOADS, gates=GATE, store=store) as each:
