@@ -43,18 +43,22 @@ async def readiness_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
     clock, nodes = RealClock(), args.nodes
     for name, controller in (("rule", "node-readiness-controller"), ("gates", "node-lifecycle-controller")):
         async with _cluster(clock, controller, nodes, has_gates=name == "gates") as (running, watcher):
+            cpu = running.cpu_seconds()
             if name == "rule":
                 set_seconds = await watcher.seconds(running, iter([_rule()]), nodes, expected=201)
             else:
                 given_up = _reports(nodes, "Unknown", "TimeoutExceeded")
                 set_seconds = await watcher.seconds(running, given_up, nodes)
             clear_seconds = await watcher.seconds(running, _reports(nodes, "True", "Checked"), 0)
+            cpu = running.cpu_seconds() - cpu
         size = f"{nodes:,} nodes, TLS, SQLite, {controller} in a process of its own"
         yield Figure(f"readiness/{name}-set", set_seconds, "s", f"until all nodes are tainted; {size}")
         yield Figure(
             f"readiness/{name}-clear", clear_seconds, "s", f"all report True, until no taint; {size}"
         )
-        yield Figure(f"readiness/{name}-set-and-clear", set_seconds + clear_seconds, "s", size)
+        total = set_seconds + clear_seconds
+        # On a machine that others use too, this is what can be compared.
+        yield Figure(f"readiness/{name}-set-and-clear", total, "s", f"{cpu:.1f} s CPU of the server; {size}")
 
 
 class _Watcher:
