@@ -37,6 +37,8 @@ _DELETERS: Final = 8
 _NS: Final = 1e9
 #: How often an upgrade looks whether the nodes it restarted are back.
 _LOOK_SECONDS: Final = 0.5
+#: No request is under way for longer.
+_LATE_SECONDS: Final = 60.0
 _AS_USUAL: Final = NodeState()
 
 
@@ -171,6 +173,9 @@ class Fleet:
         for uid in uids:
             self.runtime.remove_pod(uid)
         self._leaving.add(name)
+        if agent is not None and not agent.is_registered:
+            # Its registration may be on its way, and overtake the deletion.
+            self._leaving.add_after(name, _LATE_SECONDS)
 
     def _models(self, pool: Pool) -> tuple[NodeModel, ...]:
         return models(pool, runtime_version=VERSION, endpoint_port=self._endpoint_port)

@@ -116,6 +116,7 @@ class Host:
         for found in await self.runtime.recover():
             self.pods.found[found.uid] = found
         self._task = asyncio.create_task(self._run(), name="kubelet host")
+        self._task.add_done_callback(_mourn)
 
     async def wait_heard(self) -> None:
         """Until the API has told all pods and nodes. Raises what ended the host instead."""
@@ -316,6 +317,12 @@ class Host:
                 self.pods.lose_mirror(pod)
             else:
                 self.pods.lose(pod.metadata.uid)
+
+
+def _mourn(task: asyncio.Task[None]) -> None:
+    """A host that ends by itself leaves its nodes to go NotReady: somebody must hear why."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        LOG.critical("the kubelets of this process have stopped working", exc_info=error)
 
 
 def _rules_of(specification: NodeSpecification) -> LifecycleRules:

@@ -2,19 +2,16 @@
 
 Thousands of nodes and probes wait for something all the time; one timer of the clock for each would be most of what
 a fleet does. A callback is never called early, and at most one grid step late. There is no cancelling: whoever set a
-deadline that no longer matters finds out when called.
+deadline that no longer matters finds out when called. A callback that raises costs no other its turn.
 """
 
 from __future__ import annotations
 
 import heapq
-import logging
 from collections.abc import Callable
 from typing import Final
 
 from nodeward.machinery.clock import Clock, Timer
-
-LOG: Final = logging.getLogger(__name__)
 
 GRID_NS: Final = 100_000_000
 
@@ -71,7 +68,21 @@ class Wheel:
     def _turn(self) -> None:
         self._timer = None
         now_ns = self._clock.monotonic_ns()
-        while self._slots and self._slots[0] * self._grid_ns <= now_ns:
-            for callback in self._due.pop(heapq.heappop(self._slots)):
+        try:
+            while self._slots and self._slots[0] * self._grid_ns <= now_ns:
+                self._call(heapq.heappop(self._slots))
+        finally:
+            self._set_timer()
+
+    def _call(self, slot: int) -> None:
+        callbacks = self._due.pop(slot)
+        called = 0
+        try:
+            for callback in callbacks:
+                if self._is_stopped:
+                    break
+                called += 1
                 callback()
-        self._set_timer()
+        finally:
+            for callback in callbacks[called:]:
+                self.at(slot * self._grid_ns, callback)
