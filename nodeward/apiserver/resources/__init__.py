@@ -11,6 +11,7 @@ from nodeward.apiserver.resources.priorities import PriorityClasses
 from nodeward.apiserver.resources.services import Services
 from nodeward.apiserver.resources.simple import SIMPLE
 from nodeward.apiserver.resources.strategy import Strategy
+from nodeward.apiserver.resources.volumes import PersistentVolumeClaims, PersistentVolumes
 from nodeward.apiserver.resources.workloads import (
     CronJobs,
     DaemonSets,
@@ -26,6 +27,8 @@ from nodeward.apiserver.resources.workloads import (
 STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("", "namespaces"): Namespaces,
     ("", "nodes"): Nodes,
+    ("", "persistentvolumeclaims"): PersistentVolumeClaims,
+    ("", "persistentvolumes"): PersistentVolumes,
     ("", "pods"): Pods,
     ("", "services"): Services,
     ("", "podtemplates"): PodTemplates,

@@ -38,8 +38,6 @@ SIMPLE: dict[tuple[str, str], type[Strategy]] = {
     ("", "events"): _facts("Events", creates_on_update=True, has_dependents=False, selectable=_EVENT_FIELDS),
     ("events.k8s.io", "events"): _facts("EventsView", creates_on_update=True, selectable=_NEW_EVENT_FIELDS),
     ("", "limitranges"): _facts("LimitRanges", creates_on_update=True),
-    ("", "persistentvolumes"): _facts("PersistentVolumes", answers_deleted=True),
-    ("", "persistentvolumeclaims"): _facts("PersistentVolumeClaims", answers_deleted=True),
     ("", "resourcequotas"): _facts("ResourceQuotas", answers_deleted=True),
     ("", "secrets"): _facts("Secrets", selectable=("type",)),
     ("", "serviceaccounts"): _facts("ServiceAccounts", answers_deleted=True),
