@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from nodeward.api.errors import ApiError
 from nodeward.base.errors import NodewardError
 from nodeward.base.invariant import InvariantBroken
 from nodeward.controllers import CONTROLLERS
@@ -128,7 +129,10 @@ class _Crew:
             except Exception as error:
                 # What was raised on purpose says all in its text; anything else is a bug, and its place matters.
                 trace = None if isinstance(error, NodewardError) else error
-                LOG.warning("%s: %s: %s", self.name, key, error or type(error).__name__, exc_info=trace)
+                # Somebody else was faster: part of every day's work, and settled with the next look.
+                is_race = isinstance(error, ApiError) and error.reason == "Conflict"
+                level = logging.DEBUG if is_race else logging.WARNING
+                LOG.log(level, "%s: %s: %s", self.name, key, error or type(error).__name__, exc_info=trace)
                 queue.add_rate_limited(key)
             else:
                 queue.forget(key)

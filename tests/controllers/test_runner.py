@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nodeward.api.core_v1.cluster import Namespace, ServiceAccount
-from nodeward.api.errors import conflict
+from nodeward.api.errors import ApiError, conflict, forbidden
 from nodeward.api.meta import ObjectMeta
 from nodeward.base.invariant import InvariantBroken
 from nodeward.cluster.identities import controller_client
@@ -78,6 +78,31 @@ def test_a_failing_key_is_retried_later_each_time_and_forgotten_when_it_works() 
             assert made.controllers[0].queue.num_requeues("a") == 0
 
     run_virtual(main)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_worth_a_line"),
+    [(conflict("", "pods", "p", "because"), False), (forbidden("", "pods", "p", "because"), True)],
+)
+def test_that_somebody_else_was_faster_is_not_worth_a_warning(
+    caplog: pytest.LogCaptureFixture, error: ApiError, is_worth_a_line: bool
+) -> None:
+    failures = [error] * 4
+
+    def handle(key: str) -> None:
+        if failures:
+            raise failures.pop()
+
+    made = Made(["a"], handle)
+
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock, controllers=[made.entry]) as each:
+            await each.pass_time(60)
+            assert len(made.calls("a")) == 5
+
+    with caplog.at_level(logging.INFO, "nodeward.controllers.runner"):
+        run_virtual(main)
+    assert ("because" in caplog.text) == is_worth_a_line
 
 
 def test_a_bug_in_a_handler_is_logged_with_its_place_and_costs_nobody_else_anything(
