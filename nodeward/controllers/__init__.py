@@ -17,6 +17,7 @@ from nodeward.controllers import (
     root_ca,
     service_account,
     ttl_after_finished,
+    volume_protection,
 )
 from nodeward.controllers.controller import Entry
 from nodeward.controllers.cronjob.controller import CronJobController
@@ -41,6 +42,11 @@ CONTROLLERS: tuple[Entry, ...] = (
         "persistentvolumeclaim-protection-controller",
         claim_protection.ClaimProtectionController,
         account="pvc-protection-controller",
+    ),
+    Entry(
+        "persistentvolume-protection-controller",
+        volume_protection.VolumeProtectionController,
+        account="pv-protection-controller",
     ),
     Entry("replicaset-controller", replicaset.replica_sets),
     Entry("replication-controller", replicaset.replication_controllers),
