@@ -14,6 +14,7 @@ import msgspec
 
 from nodeward.base.errors import ConfigError
 from nodeward.cli.bench_api import api_figures
+from nodeward.cli.bench_deployment import deployment_figures
 from nodeward.cli.bench_features import features_figures
 from nodeward.cli.bench_figures import Figure
 from nodeward.cli.bench_fleet import fleet_figures
@@ -33,6 +34,7 @@ PARTS: dict[str, Part] = {
     "rules": rules_figures,
     "scheduler": scheduler_figures,
     "fleet": fleet_figures,
+    "deployment": deployment_figures,
 }
 
 

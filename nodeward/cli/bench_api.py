@@ -14,7 +14,7 @@ import signal
 import ssl
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,18 +55,21 @@ class Server:
 
 
 #: An API server alone.
-ALONE = ("--no-scheduler", "--controllers", "serviceaccount")
+ALONE = ("--nodes", "0", "--no-scheduler", "--controllers", "serviceaccount")
 
 
 @asynccontextmanager
-async def server(clock: Clock, *flags: str) -> AsyncIterator[Server]:
-    """`nodeward up` in a directory of its own, without anybody who works on pods; stopped and removed at the end."""
+async def server(clock: Clock, *flags: str, alone: Sequence[str] = ALONE) -> AsyncIterator[Server]:
+    """`nodeward up` in a directory of its own, without anybody who works on pods unless told otherwise.
+
+    Stopped and removed at the end.
+    """
     home = await asyncio.to_thread(tempfile.mkdtemp, prefix="nodeward-bench-")
     # As an installed program starts: with its bytecode compiled.
     await asyncio.to_thread(compileall.compile_dir, Path(nodeward.__file__).parent, quiet=1)
     started = clock.monotonic_ns()
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "nodeward", "up", "--dir", home, "--port", "0", *ALONE, *flags,
+        sys.executable, "-m", "nodeward", "up", "--dir", home, "--port", "0", *alone, *flags,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:

@@ -61,7 +61,7 @@ def _is_ready(data: bytes) -> bool:
     return any(each.type == "Ready" and each.status == "True" for each in _DECODE(data).status.conditions)
 
 
-def _is_running(data: bytes) -> bool:
+def is_running(data: bytes) -> bool:
     return _DECODE(data).status.phase == "Running"
 
 
@@ -84,13 +84,13 @@ async def _measure(
     nodes, pods = args.nodes, args.pods
     where = f"{nodes} simulated nodes in one process, HTTPS, server with controllers on SQLite"
     async with _fleet(running, 1, "one") as lonely:
-        await _until(clock, client, Node, _is_ready, 1)
+        await until(clock, client, Node, _is_ready, 1)
         await clock.sleep(2)
         alone = _rss_bytes(lonely)
     started = clock.monotonic_ns()
     async with _fleet(running, nodes, "sim") as fleet:
         # The lonely node is Ready until somebody misses it.
-        await _until(clock, client, Node, _is_ready, nodes + 1)
+        await until(clock, client, Node, _is_ready, nodes + 1)
         seconds = (clock.monotonic_ns() - started) / 1e9
         yield Figure("fleet/ready", seconds, "s", f"from the start of the process; {where}")
         await clock.sleep(IDLE_SECONDS)
@@ -108,7 +108,7 @@ async def _measure(
         await hammer(running.target, bodies, connections=CONNECTIONS, expected=201)
         fleet.send_signal(signal.SIGCONT)
         began = clock.monotonic_ns()
-        await _until(clock, client, Pod, _is_running, pods)
+        await until(clock, client, Pod, is_running, pods)
         seconds = (clock.monotonic_ns() - began) / 1e9
         told = f"{pods} pods that had their node, to the last Running"
         yield Figure("fleet/pods-running", pods / seconds, "pods/s", f"{told}; {where}")
@@ -123,7 +123,7 @@ def _pod(number: int, nodes: int) -> bytes:
     )
 
 
-async def _until(
+async def until(
     clock: Clock, client: Client, kind: type, holds: Callable[[bytes], bool], wanted: int
 ) -> None:
     """Wait until so many objects are as they should be."""
