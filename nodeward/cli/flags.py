@@ -16,7 +16,7 @@ DEFAULT_SCHEDULER_PORT: Final = 10259
 DEFAULT_VERSION: Final = "1.37"
 DEFAULT_SERVICES: Final = "10.96.0.0/16"
 #: the parts of `nodeward bench`
-BENCHMARKS: Final = ("api", "features", "readiness", "rules", "scheduler", "fleet")
+BENCHMARKS: Final = ("api", "features", "readiness", "rules", "scheduler", "fleet", "deployment")
 
 
 class Command(NamedTuple):

@@ -99,7 +99,7 @@ def test_whoever_types_nothing_more_sees_what_there_is(capsys: pytest.CaptureFix
 def test_an_unknown_benchmark_is_told_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = ended(["bench", "nope"], capsys)
     assert (code, out) == (1, "")
-    assert err == "nodeward: there is no benchmark 'nope'; there are: api, features, readiness, rules, scheduler, fleet\n"
+    assert err == f"nodeward: there is no benchmark 'nope'; there are: {', '.join(BENCHMARKS)}\n"
 
 
 def test_the_help_knows_every_benchmark() -> None:
