@@ -16,8 +16,8 @@ from nodeward.base.errors import ConfigError
 #: Whose certificate the API server shows to kubelets.
 KUBELET_CLIENT: Final = "kube-apiserver-kubelet-client"
 USUAL_PORT: Final = 10250
-#: As kube-apiserver's --kubelet-preferred-address-types.
-PREFERRED_ADDRESSES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
+#: Addresses first, as kubeadm has kube-apiserver do it: names of nodes are rarely known to a resolver.
+PREFERRED_ADDRESSES: Final = ("InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname")
 
 
 @dataclass(frozen=True, slots=True)
