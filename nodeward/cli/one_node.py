@@ -7,6 +7,7 @@ goes on running, whatever a configuration says.
 from __future__ import annotations
 
 import argparse
+import os
 import socket
 import ssl
 from collections.abc import Mapping
@@ -179,7 +180,8 @@ def _tls(args: argparse.Namespace, node: Node, config: ConnectionConfig, clock: 
     """What the kubelet's server shows, and whose certificates it believes: the cluster's."""
     settings, own = node.settings, node.root / "pki"
     names = (node.address, node.name, socket.gethostname(), "localhost", "127.0.0.1")
-    beside = Path(args.kubeconfig).absolute().parent / "pki" if args.kubeconfig else None
+    kubeconfig = args.kubeconfig or os.environ.get("KUBECONFIG", "").partition(os.pathsep)[0]
+    beside = Path(kubeconfig).absolute().parent / "pki" if kubeconfig else None
     if settings.tls_cert_file:
         pair = KeyPair(b"", b"", Path(settings.tls_cert_file), Path(settings.tls_private_key_file))
     elif beside is not None and (beside / "ca.key").exists() and _read(beside / "ca.crt") == config.ca:
