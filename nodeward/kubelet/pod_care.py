@@ -179,13 +179,15 @@ class PodCare:
             refusal = self._admit(agent, pod)
             if refusal is not None:
                 self._metrics.rejected(refusal.reason)
+                if found is not None:
+                    agent.room.add(pod)  # until it has stopped, it has its place
                 self._act(held, lambda now: life.reject(refusal.reason, refusal.message, now))
                 return
             agent.room.add(pod)
             if found is None:
                 self._metrics.started_pods.inc()
         elif found is not None and not is_over:
-            agent.room.add(pod)  # until it has stopped, it has its place
+            agent.room.add(pod)
         self._act(held, life.start)
         if agent.hands is not None:
             self._refresh_later(held, agent.hands)
@@ -221,7 +223,8 @@ class PodCare:
                     self.found.pop(event.uid, None)
                 continue
             self._act(held, functools.partial(held.life.happened, event))
-            if isinstance(event, PodGone) and held.agent.hands is not None:
+            # Of one that is forgotten by now everything goes anyway.
+            if isinstance(event, PodGone) and held.agent.hands is not None and held.uid in self._held:
                 self._spawn(self._release(held, held.agent.hands))
 
     # -- commands

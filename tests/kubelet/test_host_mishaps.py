@@ -15,6 +15,7 @@ from nodeward.api.core_v1.cluster import Event
 from nodeward.api.core_v1.container import Container, ExecAction, Probe, ResourceRequirements
 from nodeward.api.core_v1.node import Node, NodeReadinessGate
 from nodeward.api.core_v1.pod import Pod, PodSpec
+from nodeward.api.core_v1.references import Toleration
 from nodeward.api.meta import ObjectMeta
 from nodeward.base.quantity import Quantity
 from nodeward.kubelet.config.settings import GateProbe
@@ -136,6 +137,36 @@ def test_a_kubelet_restarted_while_a_pod_stops_counts_it_until_it_has_stopped() 
             await each.client.create(pod)
             await each.clock.sleep(1)
         assert (await each.pod("new")).status.reason == "OutOfcpu"
+
+    play(act)
+
+
+def test_a_pod_that_is_refused_after_a_restart_has_its_place_until_it_has_stopped() -> None:
+    async def act(each: Hosted) -> None:
+        async def run(name: str) -> None:
+            asked = ResourceRequirements(requests={"cpu": Quantity.parse("3")})
+            meta = ObjectMeta(
+                name=name, namespace="default", annotations={"simulation.nodeward.dev/c": "stop-delay=20s"}
+            )
+            spec = PodSpec(
+                node_name="n1",
+                containers=[Container(name="c", image="image", resources=asked)],
+                tolerations=[Toleration(key="new", operator="Exists")] if name != "refused" else [],
+            )
+            await each.client.create(Pod(metadata=meta, spec=spec))
+            await each.clock.sleep(2)
+
+        await run("refused")
+        taint = {"spec": {"taints": [{"key": "new", "effect": "NoExecute"}]}}
+        await each.client.patch(Node, "n1", taint)
+        await each.host.restart_node(specification("n1"))
+        await each.clock.sleep(2)
+        await run("too-early")
+        await each.clock.sleep(30)
+        await run("later")
+        assert (await each.pod("refused")).status.reason == "TaintToleration"
+        assert (await each.pod("too-early")).status.reason == "OutOfcpu"
+        assert (await each.pod("later")).status.phase == "Running"
 
     play(act)
 
