@@ -61,7 +61,7 @@ class DisruptionController:
         self._selectors: dict[str, tuple[str, int, Labels | None]] = {}
         self._sizes: dict[str, int] = {}
         self._budgets.add_handler(self._told, lambda _, new: self._told(new), self._removed)
-        self._pods.add_handler(self._pod_seen, self._pod_changed, self._wake_budgets)
+        self._pods.add_handler(self._pod_seen, self._pod_changed, self._pod_gone)
 
     def work(self) -> Sequence[Work[Any]]:
         return (Work(self._queue, self._handle), Work(self._stale, self._take_back))
@@ -76,7 +76,7 @@ class DisruptionController:
         self._sizes.pop(_key(budget), None)
 
     def _pod_seen(self, pod: Pod) -> None:
-        self._wake_budgets(pod)
+        self._warn_of_several(pod, self._wake_budgets(pod))
         if self._stale_in_ns(pod) is not None:
             self._stale.add(_key(pod))
 
@@ -84,11 +84,16 @@ class DisruptionController:
         if _is_another(old, new):
             if old.metadata.labels != new.metadata.labels:
                 self._wake_budgets(old)
-            self._wake_budgets(new)
+            self._warn_of_several(new, self._wake_budgets(new))
         if self._stale_in_ns(new) is not None:
             self._stale.add(_key(new))
 
-    def _wake_budgets(self, pod: Pod) -> None:
+    def _pod_gone(self, pod: Pod) -> None:
+        self._wake_budgets(pod)
+
+    def _wake_budgets(self, pod: Pod) -> list[str]:
+        """The names of the budgets that have to be looked at again."""
+        names: list[str] = []
         for budget in self._budgets_in[pod.metadata.namespace]:
             try:
                 selector = self._selector(budget)
@@ -98,6 +103,17 @@ class DisruptionController:
                 # News of pods come in crowds; to look at all pods for each would be too much.
                 key = _key(budget)
                 self._queue.add_after(key, settle_seconds(self._sizes.get(key, 0)))
+                names.append(budget.metadata.name)
+        return names
+
+    def _warn_of_several(self, pod: Pod, names: Sequence[str]) -> None:
+        """Nobody will be able to evict it, which is worth knowing before a node is drained."""
+        if len(names) > 1:
+            meta = pod.metadata
+            # Every budget is kept up to date here; the words are those people look for.
+            text = f'Pod "{meta.namespace}"/"{meta.name}" matches multiple PodDisruptionBudgets.'
+            text += f'  Chose "{names[0]}" arbitrarily.'
+            self._recorder.event(pod, WARNING, "MultiplePodDisruptionBudgets", text)
 
     def _selector(self, budget: PodDisruptionBudget) -> Labels | None:
         key, meta = _key(budget), budget.metadata

@@ -264,6 +264,26 @@ def test_two_budgets_for_a_pod_are_an_error_of_the_cluster() -> None:
     run(main)
 
 
+def test_a_pod_with_two_budgets_is_warned_of_before_anybody_drains_its_node() -> None:
+    async def main(each: Cluster) -> None:
+        await make_budget(each, "a", least=1)
+        await make_pod(each, "one")
+        await each.pass_time()
+        await make_budget(each, "b", least=1)
+        await make_pod(each, "two")
+        await each.pass_time()
+        told = (await each.client.list(Event, "default")).items
+        found = {
+            event.involved_object.name: (event.type, event.message)
+            for event in told
+            if event.reason == "MultiplePodDisruptionBudgets"
+        }
+        text = 'Pod "default"/"two" matches multiple PodDisruptionBudgets.  Chose "a" arbitrarily.'
+        assert found == {"two": ("Warning", text)}
+
+    run(main)
+
+
 def test_what_cannot_be_counted_allows_nothing_and_says_why() -> None:
     async def main(each: Cluster) -> None:
         owner = await each.client.create(ConfigMap(metadata=ObjectMeta(name="odd", namespace="default")))
