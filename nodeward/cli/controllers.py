@@ -7,6 +7,7 @@ own service account with `--use-service-account-credentials`, as kube-controller
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,6 +28,8 @@ from nodeward.machinery.clock import Clock, RealChance, RealClock
 from nodeward.machinery.connecting import connect
 from nodeward.machinery.kubeconfig import ConnectionConfig, load_config
 from nodeward.machinery.leader import LeaderElector
+
+LOG: Final = logging.getLogger(__name__)
 
 NAMESPACE: Final = "kube-system"
 CONNECTIONS: Final = 64
@@ -60,6 +63,7 @@ def run(args: argparse.Namespace, environment: Mapping[str, str] = os.environ) -
             name=MANAGER,
             namespace=NAMESPACE,
             identity=f"{socket.gethostname()}_{chance.uuid()}",
+            on_new_leader=lambda leader: LOG.info("the leader is %s", leader),
         )
         await serve_pages(
             args.bind_address,
