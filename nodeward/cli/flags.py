@@ -376,8 +376,8 @@ COMMANDS: Final = (
         "start a whole cluster in one process",
         "nodeward.cli.up",
         _up,
-        "Start a whole cluster in one process: for now the API server, the scheduler and the\n"
-        "controllers that every namespace needs. Certificates and a kubeconfig are made on\n"
+        "Start a whole cluster in one process: API server, scheduler, controllers and nodes, of\n"
+        "which the first runs real processes. Certificates and a kubeconfig are made on\n"
         "the first start and kept; state survives a restart. Ctrl-C stops it in good order.",
     ),
     Command(
