@@ -54,6 +54,11 @@ from nodeward.kubelet.runtime.process.watching import Watch, read_all
 from nodeward.machinery.clock import Chance, Clock
 
 LOG: Final = logging.getLogger(__name__)
+
+_SWEEP_SECONDS: Final = 0.02
+_MOST_SWEEPS: Final = 250
+#: A process that is just becoming another program carries no mark for a moment.
+_QUIET_SWEEPS: Final = 3
 VERSION: Final = "process://1"
 #: The most an exec_sync gives back.
 MOST_OUTPUT: Final = 16 * 1024
@@ -369,6 +374,8 @@ class ProcessRuntime:
         if plan is None or container.exited is not None:
             return
         exited = await asyncio.to_thread(keeping.ending, container.directory, plan, self._clock.now_ns())
+        if exited["reason"] == keeping.UNKNOWN:
+            await self._sweep(plan["id"])
         if container.timer is not None:
             container.timer.cancel()
             container.timer = None
@@ -376,6 +383,18 @@ class ProcessRuntime:
         container.over.set()
         self._tell(container.exited)
         await self._end_execs(container)
+
+    async def _sweep(self, container_id: str) -> None:
+        """Without a supervisor: whoever forked, or became another program, while the others were ended."""
+        quiet = 0
+        for _ in range(_MOST_SWEEPS):
+            await self._clock.sleep(_SWEEP_SECONDS)
+            left = await asyncio.to_thread(tree.marked, container_id)
+            quiet = 0 if left else quiet + 1
+            if quiet == _QUIET_SWEEPS:
+                return
+            tree.kill_all(left)
+        LOG.warning("container %s: some of its processes cannot be ended", container_id)
 
     async def _end_execs(self, container: BookedContainer) -> None:
         execs, container.execs = container.execs, []
