@@ -142,7 +142,9 @@ def test_a_command_has_the_containers_environment(real: Ground) -> None:
 def test_a_terminal_is_one_and_has_the_size_it_was_given(real: Ground) -> None:
     async def play(scene: Scene) -> None:
         pod, _ = await scene.running()
-        script = "read line; test -t 0 && test -t 1 && stty size; exit 5"
+        # The size goes its own way and may come after the line: it is waited for.
+        look = "for i in $(seq 100); do stty size 2>/dev/null | grep -q '43 132' && break; sleep 0.1; done"
+        script = f"read line; test -t 0 && test -t 1 && {{ {look}; stty size; }}; exit 5"
         request = ExecRequest(pod.metadata.uid, "c0", ("sh", "-c", script), has_stdin=True, is_tty=True)
         session = await scene.runtime.exec(request)
         await session.resize(132, 43)
