@@ -376,9 +376,10 @@ COMMANDS: Final = (
         "start a whole cluster in one process",
         "nodeward.cli.up",
         _up,
-        "Start a whole cluster in one process: API server, scheduler, controllers and nodes, of\n"
-        "which the first runs real processes. Certificates and a kubeconfig are made on\n"
-        "the first start and kept; state survives a restart. Ctrl-C stops it in good order.",
+        "Start a whole cluster in one process: API server, scheduler, controllers and\n"
+        "nodes, of which the first runs real processes. Certificates and a kubeconfig are\n"
+        "made on the first start and kept; state survives a restart. Ctrl-C stops it in\n"
+        "good order.",
     ),
     Command(
         "apiserver",
