@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -128,11 +129,14 @@ def calls(work: Callable[[], Any]) -> list[str]:
             seen.append(frame.f_code.co_name)
 
     before = sys.getprofile()
+    # The collector may run at any moment, and calls those who want to know of it.
+    gc.disable()
     sys.setprofile(note)
     try:
         work()
     finally:
         sys.setprofile(before)
+        gc.enable()
     return seen
 
 
