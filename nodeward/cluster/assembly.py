@@ -56,7 +56,8 @@ class Cluster:
     ) -> None:
         """`home` is the directory in which nodes with real containers keep theirs; None: there are none."""
         self.description: Final = description
-        self._home = home
+        # Containers do not stand where this process does.
+        self._home = home.absolute() if home is not None else None
         self.clock: Final = clock
         self._chance = chance
         self._root_ca = root_ca

@@ -68,7 +68,7 @@ class RealNode:
         """`version` is the kubelet's, like "1.37"."""
         self.name: Final = name
         self._client, self._clock, self._chance = client, clock, chance
-        self._runtime, self._root, self._settings = runtime, root, settings
+        self._runtime, self._root, self._settings = runtime, root.absolute(), settings
         self._version, self._labels, self._address = version, labels or {}, address
         self._endpoint_port = endpoint_port
         self.host: Final = Host(client, clock, chance, runtime, only_node=name, metrics=metrics)

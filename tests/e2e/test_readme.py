@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -44,7 +45,8 @@ def _typed(cluster: Cluster, text: str, tmp_path: Path) -> str:
 
 def test_the_short_tour_works_as_it_is_written(right_kubectl: None, tmp_path: Path) -> None:
     _, tour = _blocks("A short tour")
-    with running_cluster(tmp_path / "home") as cluster:
+    # As `make up` does it: the directory is named from where one stands.
+    with running_cluster(Path(os.path.relpath(tmp_path / "home", REPOSITORY))) as cluster:
         told = _typed(cluster, tour, tmp_path)
     for line in (
         'deployment "web" successfully rolled out',
