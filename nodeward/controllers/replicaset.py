@@ -23,8 +23,9 @@ from nodeward.api.meta import OwnerReference
 from nodeward.base.errors import WorldError
 from nodeward.controllers.active_namespaces import refused_for_namespace
 from nodeward.controllers.controller import Tools, Work
-from nodeward.controllers.pods.batches import at_once, in_growing_batches
+from nodeward.controllers.pods.batches import in_growing_batches
 from nodeward.controllers.pods.control import PodControl, pod_from_template
+from nodeward.controllers.pods.deleting import delete_expected
 from nodeward.controllers.pods.expectations import Expectations
 from nodeward.controllers.pods.following import PodFollower, settle_seconds
 from nodeward.controllers.pods.index import NamespaceIndex, OwnerIndex
@@ -202,17 +203,9 @@ class ReplicaController(Generic[R]):
         related = self._family(owner)
         doomed = first_to_delete(active, count, related, self._clock.now_ns(), heeds_cost=self._heeds_cost)
         self._expectations.expect(key, deletions=(pod.metadata.uid for pod in doomed))
-
-        async def delete(number: int) -> None:
-            is_under_way = False
-            try:
-                is_under_way = await self._control.delete(owner, doomed[number])
-            finally:
-                if not is_under_way:
-                    self._expectations.deletion_seen(key, doomed[number].metadata.uid)
-
-        failures = await at_once(len(doomed), delete)
-        return failures[0] if failures else None
+        return await delete_expected(
+            self._expectations, key, doomed, lambda pod: self._control.delete(owner, pod)
+        )
 
     def _family(self, owner: R) -> Iterable[Pod]:
         """The pods of this owner and of those with the same controller: what should be spread over nodes."""

@@ -27,8 +27,9 @@ from nodeward.controllers.daemonset.failed_pods import FailedPods
 from nodeward.controllers.daemonset.placement import Placement, pinned, target_of
 from nodeward.controllers.daemonset.plan import Plan, Scene, repairs, rolling_step
 from nodeward.controllers.daemonset.status import status_of
-from nodeward.controllers.pods.batches import at_once, in_growing_batches
+from nodeward.controllers.pods.batches import in_growing_batches
 from nodeward.controllers.pods.control import PodControl, pod_from_template
+from nodeward.controllers.pods.deleting import delete_expected
 from nodeward.controllers.pods.owners import OwnerQueue, key_of
 from nodeward.controllers.pods.ownership import Claims, controller_reference
 from nodeward.controllers.pods.state import is_finished, next_available_seconds
@@ -219,16 +220,9 @@ class DaemonSetController:
     async def _delete(
         self, key: str, owner: DaemonSet, doomed: Sequence[Pod]
     ) -> ApiError | WorldError | None:
-        async def delete(number: int) -> None:
-            is_under_way = False
-            try:
-                is_under_way = await self._control.delete(owner, doomed[number])
-            finally:
-                if not is_under_way:
-                    self._expectations.deletion_seen(key, doomed[number].metadata.uid)
-
-        failures = await at_once(len(doomed), delete)
-        return failures[0] if failures else None
+        return await delete_expected(
+            self._expectations, key, doomed, lambda pod: self._control.delete(owner, pod)
+        )
 
     # -- history --------------------------------------------------------------------------------------------------
 

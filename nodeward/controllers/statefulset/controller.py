@@ -18,7 +18,8 @@ from nodeward.api.errors import ApiError
 from nodeward.base.errors import WorldError
 from nodeward.controllers.active_namespaces import refused_for_namespace
 from nodeward.controllers.controller import Tools, Work
-from nodeward.controllers.pods.batches import at_once, in_growing_batches
+from nodeward.controllers.pods.batches import in_growing_batches
+from nodeward.controllers.pods.deleting import delete_expected
 from nodeward.controllers.pods.owners import OwnerQueue
 from nodeward.controllers.pods.ownership import Claims, controller_reference
 from nodeward.controllers.pods.state import next_available_seconds
@@ -180,16 +181,9 @@ class StatefulSetController:
     async def _delete(
         self, key: str, owner: StatefulSet, doomed: Sequence[Pod]
     ) -> ApiError | WorldError | None:
-        async def delete(number: int) -> None:
-            is_under_way = False
-            try:
-                is_under_way = await self._writes.delete(owner, doomed[number])
-            finally:
-                if not is_under_way:
-                    self._expectations.deletion_seen(key, doomed[number].metadata.uid)
-
-        failures = await at_once(len(doomed), delete)
-        return failures[0] if failures else None
+        return await delete_expected(
+            self._expectations, key, doomed, lambda pod: self._writes.delete(owner, pod)
+        )
 
     async def _forget_old(
         self, owner: StatefulSet, scene: Scene, history: History, pods: Sequence[Pod]
