@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 from nodeward.cli import node_flags
 from nodeward.cli.flag_types import count, directory, number, port
+from nodeward.cli.usual_flags import DEFAULT_VERSION, connection_flags, leader_flag, version_flags
 
 DEFAULT_DIR: Final = ".nodeward"
 DEFAULT_PORT: Final = 6443
 DEFAULT_NODES: Final = 3
 DEFAULT_SCHEDULER_PORT: Final = 10259
-DEFAULT_VERSION: Final = "1.37"
 DEFAULT_SERVICES: Final = "10.96.0.0/16"
 #: the parts of `nodeward bench`
 BENCHMARKS: Final = ("api", "features", "readiness", "rules", "scheduler", "fleet", "deployment")
@@ -44,18 +44,7 @@ def _server_flags(parser: argparse.ArgumentParser) -> None:
         metavar="IP",
         help="the address to listen on (default 127.0.0.1)",
     )
-    parser.add_argument(
-        "--kubernetes-version",
-        default=DEFAULT_VERSION,
-        metavar="VERSION",
-        help=f"the Kubernetes version to behave like, 1.34 to 1.38 (default {DEFAULT_VERSION})",
-    )
-    parser.add_argument(
-        "--feature-gates",
-        default="",
-        metavar="NAME=BOOL,...",
-        help="feature gates, as kube-apiserver takes them, for example AllBeta=true",
-    )
+    version_flags(parser, "kube-apiserver", ", for example AllBeta=true")
     parser.add_argument(
         "--enable-admission-plugins", default="", metavar="NAME,...", help="admission plugins to switch on"
     )
@@ -228,13 +217,7 @@ def _why(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", "--namespace", default="", metavar="NAMESPACE", help="the namespace, if the name has none"
     )
-    parser.add_argument(
-        "--kubeconfig",
-        default="",
-        metavar="FILE",
-        help="how to reach the cluster (default: $KUBECONFIG, or ~/.kube/config)",
-    )
-    parser.add_argument("--context", default="", metavar="NAME", help="the context of the kubeconfig to use")
+    connection_flags(parser)
     parser.add_argument(
         "--config",
         default="",
@@ -260,40 +243,15 @@ def _why(parser: argparse.ArgumentParser) -> None:
 
 
 def _scheduler(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--kubeconfig",
-        default="",
-        metavar="FILE",
-        help="how to reach the cluster (default: what --config says, $KUBECONFIG, the pod's service "
-        "account, or ~/.kube/config)",
-    )
-    parser.add_argument("--context", default="", metavar="NAME", help="the context of the kubeconfig to use")
+    connection_flags(parser, first="what --config says, ")
     parser.add_argument(
         "--config",
         default="",
         metavar="FILE",
         help="a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1): profiles, plugins, backoff",
     )
-    parser.add_argument(
-        "--leader-elect",
-        choices=("true", "false"),
-        nargs="?",
-        const="true",
-        default="",
-        help="whether to work only while no other copy does (default: what --config says, else true)",
-    )
-    parser.add_argument(
-        "--kubernetes-version",
-        default=DEFAULT_VERSION,
-        metavar="VERSION",
-        help=f"the Kubernetes version to behave like, 1.34 to 1.38 (default {DEFAULT_VERSION})",
-    )
-    parser.add_argument(
-        "--feature-gates",
-        default="",
-        metavar="NAME=BOOL,...",
-        help="feature gates, as kube-scheduler takes them",
-    )
+    leader_flag(parser, "", ": what --config says, else true")
+    version_flags(parser, "kube-scheduler")
     parser.add_argument(
         "--bind-address",
         default="127.0.0.1",
@@ -328,13 +286,7 @@ def _bench(parser: argparse.ArgumentParser) -> None:
 
 
 def _report_readiness(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--kubeconfig",
-        default="",
-        metavar="FILE",
-        help="how to reach the cluster (default: $KUBECONFIG, the pod's service account, or ~/.kube/config)",
-    )
-    parser.add_argument("--context", default="", metavar="NAME", help="the context of the kubeconfig to use")
+    connection_flags(parser)
     parser.add_argument("-v", "--verbose", action="store_true", help="tell of everything")
 
 

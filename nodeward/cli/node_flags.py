@@ -6,8 +6,8 @@ import argparse
 from typing import Final
 
 from nodeward.cli.flag_types import count, directory, number, port
+from nodeward.cli.usual_flags import connection_flags, leader_flag, version_flags
 
-DEFAULT_VERSION: Final = "1.37"
 DEFAULT_HEALTHZ_PORT: Final = 10248
 DEFAULT_CONTROLLERS_PORT: Final = 10257
 DEFAULT_ROOT: Final = "/var/lib/kubelet"
@@ -31,31 +31,6 @@ FLEET: Final = """\
 Look at the nodes of a fleet and change them while it runs. All of it is in one
 ConfigMap, kube-system/nodeward-fleet, which kubectl edit changes as well; these
 commands write it anew, without its comments."""
-
-
-def connection_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--kubeconfig",
-        default="",
-        metavar="FILE",
-        help="how to reach the cluster (default: $KUBECONFIG, the pod's service account, or ~/.kube/config)",
-    )
-    parser.add_argument("--context", default="", metavar="NAME", help="the context of the kubeconfig to use")
-
-
-def _version_flags(parser: argparse.ArgumentParser, component: str) -> None:
-    parser.add_argument(
-        "--kubernetes-version",
-        default=DEFAULT_VERSION,
-        metavar="VERSION",
-        help=f"the Kubernetes version to behave like, 1.34 to 1.38 (default {DEFAULT_VERSION})",
-    )
-    parser.add_argument(
-        "--feature-gates",
-        default="",
-        metavar="NAME=BOOL,...",
-        help=f"feature gates, as {component} takes them",
-    )
 
 
 def _map_flag(parser: argparse.ArgumentParser) -> None:
@@ -136,7 +111,7 @@ def kubelet_flags(parser: argparse.ArgumentParser) -> None:
     )
     _one_node(parser)
     connection_flags(parser)
-    _version_flags(parser, "kubelet")
+    version_flags(parser, "kubelet")
     parser.add_argument(
         "--healthz-bind-address",
         default="",
@@ -161,14 +136,7 @@ def controllers_flags(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,...",
         help="which ones to run: * is all, foo adds one, -foo leaves one out (default *)",
     )
-    parser.add_argument(
-        "--leader-elect",
-        choices=("true", "false"),
-        nargs="?",
-        const="true",
-        default="true",
-        help="whether to work only while no other copy does (default true)",
-    )
+    leader_flag(parser, "true")
     parser.add_argument(
         "--use-service-account-credentials",
         choices=("true", "false"),
@@ -183,7 +151,7 @@ def controllers_flags(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="certificates for the kube-root-ca.crt of every namespace (default: those of the kubeconfig)",
     )
-    _version_flags(parser, "kube-controller-manager")
+    version_flags(parser, "kube-controller-manager")
     parser.add_argument(
         "--bind-address",
         default="127.0.0.1",
