@@ -147,7 +147,7 @@ class StreamSink:
         self,
         outgoing: Outgoing,
         transport: asyncio.Transport,
-        stream: Streaming,
+        stream: Streaming | Tunnel,
         done: Callable[[], None],
         *,
         is_chunked: bool,
@@ -186,27 +186,16 @@ class StreamSink:
             self._stream.gone()
 
 
-class RawSink:
-    """A tunnel's way back to the peer: bytes as they are."""
+class RawSink(StreamSink):
+    """A tunnel's way back to the peer: bytes as they are, and a say in what is read."""
 
-    __slots__ = ("_close", "_is_open", "_outgoing", "_transport", "_tunnel")
+    __slots__ = ("_tunnel",)
 
     def __init__(
         self, outgoing: Outgoing, transport: asyncio.Transport, tunnel: Tunnel, close: Callable[[], None]
     ) -> None:
-        self._outgoing = outgoing
-        self._transport = transport
+        super().__init__(outgoing, transport, tunnel, close, is_chunked=False)
         self._tunnel = tunnel
-        self._close = close
-        self._is_open = True
-
-    @property
-    def buffered(self) -> int:
-        return self._outgoing.buffered
-
-    def write(self, data: bytes) -> None:
-        if self._is_open and data:
-            self._outgoing.push(data)
 
     def received(self, data: bytes) -> None:
         if self._is_open:
@@ -222,19 +211,3 @@ class RawSink:
 
     async def drained(self) -> None:
         await self._outgoing.is_empty.wait()
-
-    def finish(self) -> None:
-        if self._is_open:
-            self._is_open = False
-            self._tunnel.gone()
-            self._close()
-
-    def abort(self) -> None:
-        if self._is_open:
-            self._transport.abort()
-
-    def lost(self) -> None:
-        """The connection is gone."""
-        if self._is_open:
-            self._is_open = False
-            self._tunnel.gone()
