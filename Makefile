@@ -11,7 +11,7 @@ RUNTIME := $(VENV)/.runtime
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help venv up test test-unit check fmt bench keps lock clean
+.PHONY: help venv up test test-unit check fmt bench keps mutants lock clean
 
 help: ## this list
 	@echo "Nodeward: a Kubernetes control plane and node agent in Python."
@@ -46,6 +46,9 @@ bench: $(RUNTIME) ## measure this machine: make bench ARGS="api -o json"
 
 keps: $(DEV) ## run the tests of the KEPs; say which statements are proven, which are open
 	@$(BIN)/python -m tests.keps $(ARGS)
+
+mutants: $(DEV) ## break one rule at a time in a copy: a test named for it must notice; ARGS="5328"
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 lock: ## write the lock files anew from pyproject.toml, with the newest versions
 	rm -rf build
