@@ -1,29 +1,14 @@
-"""The messages of etcd's v3 protocol that the store uses, and no others.
+"""The messages of etcd's v3 protocol that the store uses, and no others (called by `members.py` and the store).
 
-In: the table below (field name, number, kind), written down from the published protocol. Out: protobuf
-message classes built when this module is imported, so that there are no generated files and no compiler to
-run. Fields left out are skipped by protobuf when they come in. Enumerations are declared as numbers, which is
-the same on the wire.
+The table was written down from the published protocol; `base/protobuf.py` says how it is read and makes the classes.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from nodeward.base.protobuf import message_classes
 
-_Field = descriptor_pb2.FieldDescriptorProto
-
-_KINDS: Final = {
-    "bool": _Field.TYPE_BOOL,
-    "bytes": _Field.TYPE_BYTES,
-    "int32": _Field.TYPE_INT32,
-    "int64": _Field.TYPE_INT64,
-    "string": _Field.TYPE_STRING,
-    "uint64": _Field.TYPE_UINT64,
-}
-
-#: message -> "name=number kind"; a kind that is no scalar is a message, `*` marks a repeated field, `|` one of a choice
 _MESSAGES: Final[dict[str, tuple[str, ...]]] = {
     "KeyValue": ("key=1 bytes", "create_revision=2 int64", "mod_revision=3 int64", "value=5 bytes"),
     "Event": ("type=1 int32", "kv=2 KeyValue"),
@@ -72,49 +57,15 @@ _MESSAGES: Final[dict[str, tuple[str, ...]]] = {
     "StatusResponse": ("header=1 ResponseHeader", "version=2 string", "db_size=3 int64", "leader=4 uint64"),
 }
 
-_PACKAGE: Final = "nodeward.etcd"
-
 #: `Compare`: the mod revision is equal
 EQUAL: Final = 0
 MOD_REVISION: Final = 2
 #: `Event.type`
 DELETE: Final = 1
 
+_CLASSES: Final = message_classes("nodeward.etcd", _MESSAGES)
 
-def _build() -> dict[str, Any]:
-    file = descriptor_pb2.FileDescriptorProto(name="nodeward/etcd.proto", package=_PACKAGE, syntax="proto3")
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for text in fields:
-            declared, kind = text.split(" ")
-            field_name, number = declared.split("=")
-            is_choice = kind.startswith("|")
-            is_repeated = kind.startswith("*")
-            kind = kind.lstrip("|*")
-            field = message.field.add(
-                name=field_name,
-                number=int(number),
-                label=_Field.LABEL_REPEATED if is_repeated else _Field.LABEL_OPTIONAL,
-                type=_KINDS.get(kind, _Field.TYPE_MESSAGE),
-            )
-            if kind not in _KINDS:
-                field.type_name = f".{_PACKAGE}.{kind}"
-            if is_choice:
-                if not message.oneof_decl:
-                    message.oneof_decl.add(name="choice")
-                field.oneof_index = 0
-    # A pool of our own: another library in this process may have loaded etcd's definitions under the same names.
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
-        for name in _MESSAGES
-    }
-
-
-_CLASSES: Final = _build()
-
-# The classes have no static types (they are made above), hence Any.
+# The classes have no static types (they are made from the table), hence Any.
 Compare: Any = _CLASSES["Compare"]
 CompactionRequest: Any = _CLASSES["CompactionRequest"]
 CompactionResponse: Any = _CLASSES["CompactionResponse"]

@@ -1,31 +1,14 @@
-"""The messages of CRI v1 that the agent uses, and no others.
+"""The messages of CRI v1 that the node agent uses, and no others (called by every module of this package).
 
-In: the table below (field name, number, kind), written down from the published protocol. Out: protobuf message
-classes built when this module is imported, so that there are no generated files and no compiler to run. Fields left
-out are skipped by protobuf when they come in. Enumerations are declared as numbers, which is the same on the wire.
+The table was written down from the published protocol; `base/protobuf.py` says how it is read and makes the classes.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from nodeward.base.protobuf import message_classes
 
-_Field = descriptor_pb2.FieldDescriptorProto
-
-_KINDS: Final = {
-    "bool": _Field.TYPE_BOOL,
-    "bytes": _Field.TYPE_BYTES,
-    "int32": _Field.TYPE_INT32,
-    "int64": _Field.TYPE_INT64,
-    "string": _Field.TYPE_STRING,
-    "uint32": _Field.TYPE_UINT32,
-    "uint64": _Field.TYPE_UINT64,
-}
-_MAP: Final = "strings"
-
-#: message -> "name=number kind"; a kind that is no scalar is a message, `strings` a map of text to text, `*` marks a
-#: repeated field
 _MESSAGES: Final[dict[str, tuple[str, ...]]] = {
     # what both sides say about themselves
     "VersionRequest": ("version=1 string",),
@@ -213,8 +196,6 @@ _MESSAGES: Final[dict[str, tuple[str, ...]]] = {
     "PullImageResponse": ("image_ref=1 string",),
 }
 
-_PACKAGE: Final = "nodeward.cri"
-
 #: Where a namespace is shared: `NamespaceOption`.
 POD: Final = 0
 CONTAINER: Final = 1
@@ -227,48 +208,9 @@ CREATED: Final = 0
 RUNNING: Final = 1
 EXITED: Final = 2
 
-
-def _build() -> dict[str, Any]:
-    file = descriptor_pb2.FileDescriptorProto(name="nodeward/cri.proto", package=_PACKAGE, syntax="proto3")
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for text in fields:
-            declared, kind = text.split(" ")
-            field_name, number = declared.split("=")
-            is_repeated = kind.startswith("*") or kind == _MAP
-            kind = kind.lstrip("*")
-            field = message.field.add(
-                name=field_name,
-                number=int(number),
-                label=_Field.LABEL_REPEATED if is_repeated else _Field.LABEL_OPTIONAL,
-                type=_KINDS.get(kind, _Field.TYPE_MESSAGE),
-            )
-            if kind == _MAP:
-                field.type_name = _add_map(message, name, field_name)
-            elif kind not in _KINDS:
-                field.type_name = f".{_PACKAGE}.{kind}"
-    # A pool of our own: another library in this process may have loaded the definitions under the same names.
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
-        for name in _MESSAGES
-    }
-
-
-def _add_map(message: descriptor_pb2.DescriptorProto, owner: str, field_name: str) -> str:
-    """The message that protobuf wants for the entries of a map; its name is prescribed."""
-    entry_name = "".join(part.capitalize() for part in field_name.split("_")) + "Entry"
-    entry = message.nested_type.add(name=entry_name)
-    entry.options.map_entry = True
-    for number, name in enumerate(("key", "value"), 1):
-        entry.field.add(name=name, number=number, label=_Field.LABEL_OPTIONAL, type=_Field.TYPE_STRING)
-    return f".{_PACKAGE}.{owner}.{entry_name}"
-
-
-_CLASSES: Final = _build()
+_CLASSES: Final = message_classes("nodeward.cri", _MESSAGES)
 
 
 def message(name: str) -> Any:
-    """The class of a message. It has no static type (it was made above), hence Any."""
+    """Return the class of a message. It has no static type (it is made from the table), hence Any."""
     return _CLASSES[name]
