@@ -13,11 +13,12 @@ from typing import Final
 
 from nodeward.base.errors import ConfigError
 from nodeward.cluster.description import RuntimeName
+from nodeward.features.declared import FRAMEWORK, Framework
 from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.disk import RealDisk
 from nodeward.kubelet.host import Host
-from nodeward.kubelet.node.machine import this_machine
+from nodeward.kubelet.node.machine import Machine, this_machine
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.real_hands import RealHands
 from nodeward.kubelet.runtime.interface import Runtime
@@ -64,14 +65,18 @@ class RealNode:
         address: str = "127.0.0.1",
         endpoint_port: int = 0,
         metrics: Metrics | None = None,
+        machine: Machine | None = None,
+        framework: Framework = FRAMEWORK,
     ) -> None:
-        """`version` is the kubelet's, like "1.37"."""
+        """`version` is the kubelet's, like "1.37"; `machine` is where the node stands, None: on this one."""
         self.name: Final = name
         self._client, self._clock, self._chance = client, clock, chance
         self._runtime, self._root, self._settings = runtime, root.absolute(), settings
         self._version, self._labels, self._address = version, labels or {}, address
-        self._endpoint_port = endpoint_port
-        self.host: Final = Host(client, clock, chance, runtime, only_node=name, metrics=metrics)
+        self._endpoint_port, self._machine = endpoint_port, machine
+        self.host: Final = Host(
+            client, clock, chance, runtime, only_node=name, metrics=metrics, framework=framework
+        )
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -103,7 +108,7 @@ class RealNode:
         await self.host.stop()
 
     def _specification(self) -> NodeSpecification:
-        machine = this_machine(self._root)
+        machine = self._machine or this_machine(self._root)
         model = NodeModel(
             settings=self._settings,
             kubelet_version=f"v{self._version}.0",

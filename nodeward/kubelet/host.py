@@ -22,6 +22,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.base.errors import WorldError
 from nodeward.base.invariant import InvariantBroken
+from nodeward.features.declared import FRAMEWORK, Framework
 from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.agent import Agent, Held
 from nodeward.kubelet.hands import Hands
@@ -70,8 +71,11 @@ class Host:
         only_node: str = "",
         expected_nodes: int = 1,
         metrics: Metrics | None = None,
+        framework: Framework = FRAMEWORK,
     ) -> None:
+        """`framework` knows the features the nodes may declare and the pods may need (KEP-5328)."""
         self._clock = clock
+        self._framework = framework
         self._chance = chance
         self.runtime: Final = runtime
         self.metrics: Final = KubeletMetrics(metrics or Metrics())
@@ -259,7 +263,7 @@ class Host:
         """Found once for a model; a model that is gone leaves its number to another, so it is looked at too."""
         known = self._features.get(id(model))
         if known is None or known[0] is not model:
-            known = self._features[id(model)] = (model, discover(model))
+            known = self._features[id(model)] = (model, discover(model, self._framework))
             while len(self._features) > _MODELS_KEPT:
                 del self._features[next(iter(self._features))]
         return known[1]
