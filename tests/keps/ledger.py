@@ -29,7 +29,8 @@ def statement(*ids: str, part: str | None = None) -> pytest.MarkDecorator:
     """Mark a test as the proof of these statements, named like `5328-D41`.
 
     With a part (one of the components the ledger names under *where*) the test shows only what that component does;
-    the statement is proven when all its parts are.
+    the statement is proven when all its parts are. A statement with several parts needs the part named; a test that
+    shows several has a mark for each.
     """
     return pytest.mark.statement(*ids) if part is None else pytest.mark.statement(*ids, part=part)
 

@@ -3,7 +3,8 @@
 In goes the ledger and the outcome of every marked test; out comes one line per KEP with the open ids, and the problems
 that make `make keps` fail: a mark that names no statement, a proof that failed or was skipped, a test for a
 statement that the ledger calls documentation-only. A statement of which only some parts are proven is open, and its id
-says what is missing: `T22(scheduler)`.
+says what is missing: `T22(scheduler)`. A mark that names no part proves nothing of a statement that has several: what
+a test of one component shows must not count for the others.
 """
 
 from __future__ import annotations
@@ -81,13 +82,20 @@ def judge(ledger: Mapping[str, Entry], outcomes: Iterable[Outcome]) -> Verdict:
             problems.extend(f"{outcome.test}: {text}" for text in _complaints(entry, outcome))
             if outcome.result != PASSED:
                 broken.add(name)
-            shown.setdefault(name, set()).update(entry.parts if outcome.part is None else [outcome.part])
+            shown.setdefault(name, set()).update(_shown(entry, outcome))
     missing = {
         name: [part for part in entry.parts if name in broken or part not in shown.get(name, ())]
         for name, entry in ledger.items()
         if entry.docs_reason is None
     }
     return Verdict([line for kep in KEPS for line in _count(kep, ledger, missing)], problems)
+
+
+def _shown(entry: Entry, outcome: Outcome) -> tuple[str, ...]:
+    """The parts of a statement that one test proves."""
+    if outcome.part is not None:
+        return (outcome.part,)
+    return entry.parts if len(entry.parts) == 1 else ()
 
 
 def _complaints(entry: Entry, outcome: Outcome) -> Iterable[str]:

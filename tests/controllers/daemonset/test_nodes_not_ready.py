@@ -83,7 +83,8 @@ def test_daemon_pods_come_to_nodes_whose_gates_are_shut_and_others_wait() -> Non
     run_virtual(main)
 
 
-@statement("5233-R37")
+@statement("5233-R37", part="scheduler")
+@statement("5233-R37", part="controllers")
 def test_while_the_reporter_is_rolled_out_only_new_pods_wait_and_a_failed_rollout_keeps_the_node_shut() -> (
     None
 ):

@@ -1,4 +1,8 @@
-"""KEP-5328 and KEP-5233 as an autoscaler sees them: templates that declare, and nodes that are on their way."""
+"""KEP-5328 and KEP-5233 as an autoscaler sees them: templates that declare, and nodes that are on their way.
+
+What an autoscaler will rest on. Its statements (5328-D33, 5328-D34, 5233-R39) stay open until one runs, so nothing here
+is marked as their proof.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,6 @@ from nodeward.kubelet.node.specification import NodeModel
 from nodeward.scheduler.explaining import explain_pod
 from nodeward.scheduler.framework.listers import FixedListers
 from nodeward.scheduler.settings import default_profile
-from tests.keps.ledger import statement
 from tests.keps.test_kep5233_scheduler import NETWORK, STORAGE, condition, gated
 from tests.keps.test_kep5328_scheduler import FEATURE, declaring, needy
 from tests.scheduler.running import node, pod
@@ -33,7 +36,6 @@ def fits(wanted: Pod, *nodes: Node) -> tuple[str, ...]:
     return tuple(each.name for each in explained.fitting)
 
 
-@statement("5328-D33")
 def test_a_group_that_has_nodes_grows_by_nodes_that_declare_what_those_do() -> None:
     taints = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
     existing = node("blue-1", labels={"pool": "blue"}, taints=taints, status=declaring(FEATURE))
@@ -45,7 +47,6 @@ def test_a_group_that_has_nodes_grows_by_nodes_that_declare_what_those_do() -> N
     assert fits(needy("p"), from_existing(node("green-1"), "green-2")) == ()
 
 
-@statement("5328-D34", part="autoscaler")
 @pytest.mark.parametrize(
     ("version", "flags"),
     [
@@ -68,7 +69,6 @@ def test_a_group_without_nodes_is_expected_to_declare_what_a_kubelet_reports(
     assert fits(needy("p"), template) == expected
 
 
-@statement("5233-R39")
 def test_a_held_node_is_on_its_way_and_pods_that_wait_for_it_need_no_other() -> None:
     held = gated("held", condition(NETWORK, "True"), gates=(NETWORK, STORAGE))
     assert usability(held) is Usability.UPCOMING
