@@ -5,6 +5,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+# Tests run on as many workers as there are cores, four at most, and the tests of a file stay on one worker: make test WORKERS=1.
+WORKERS ?= auto
+PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile
 
 # A stamp is newer than what the environment was made from, or the environment is brought up to date.
 RUNTIME := $(VENV)/.runtime
@@ -26,10 +29,10 @@ up: $(RUNTIME) ## start a cluster in this directory (.nodeward); Ctrl-C stops it
 	@exec $(BIN)/nodeward up --dir .nodeward $(ARGS)
 
 test: $(DEV) ## run every test; the slowest are named at the end
-	$(BIN)/python -m pytest --durations=10 $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --durations=10 $(ARGS)
 
 test-unit: $(DEV) ## run the tests that are not marked slow
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" $(ARGS)
 
 check: $(DEV) ## format, lint, types and the rules of the repository; under a minute
 	$(BIN)/ruff format --check .
@@ -45,7 +48,7 @@ bench: $(RUNTIME) ## measure this machine: make bench ARGS="api -o json"
 	@exec $(BIN)/nodeward bench $(ARGS)
 
 keps: $(DEV) ## run the tests of the KEPs; say which statements are proven, which are open
-	@$(BIN)/python -m tests.keps $(ARGS)
+	@$(BIN)/python -m tests.keps $(PARALLEL) $(ARGS)
 
 mutants: $(DEV) ## break one rule at a time in a copy: a test named for it must notice; ARGS="5328"
 	@$(BIN)/python -m tests.mutants $(ARGS)

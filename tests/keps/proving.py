@@ -13,12 +13,26 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from tests.keps.ledger import KEPS, Entry
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+
+_PROPERTY: Final = "statement"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Write the marks of a test among its properties: its reports carry them from a worker to the `Gathering`.
+
+    A hook of pytest: `tests/conftest.py` imports it.
+    """
+    item.user_properties.extend(
+        (_PROPERTY, [[str(each) for each in mark.args], mark.kwargs.get("part")])
+        for mark in item.iter_markers("statement")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +47,25 @@ class Outcome:
 
 @dataclass
 class Gathering:
-    """A pytest plugin that keeps the outcome of every marked test. A test without any outcome counts as skipped."""
+    """A pytest plugin that keeps the outcome of every marked test, run in this process or by workers (pytest-xdist).
 
-    claims: list[tuple[str, tuple[str, ...], str | None]] = field(default_factory=list)
+    A test that was collected and has no outcome counts as skipped; what it claims is unknown.
+    """
+
+    collected: dict[str, None] = field(default_factory=dict)
+    claims: dict[str, list[tuple[tuple[str, ...], str | None]]] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        for item in session.items:
-            self.claims.extend(
-                (item.nodeid, tuple(map(str, mark.args)), mark.kwargs.get("part"))
-                for mark in item.iter_markers("statement")
-            )
+        self.collected.update(dict.fromkeys(item.nodeid for item in session.items))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Iterable[str]) -> None:
+        self.collected.update(dict.fromkeys(ids))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        claims: list[Any] = [claim for name, claim in report.user_properties if name == _PROPERTY]
+        self.claims.setdefault(report.nodeid, [(tuple(ids), part) for ids, part in claims])
         before = self.results.get(report.nodeid)
         if report.failed:
             self.results[report.nodeid] = FAILED
@@ -55,7 +75,11 @@ class Gathering:
             self.results[report.nodeid] = PASSED
 
     def outcomes(self) -> list[Outcome]:
-        return [Outcome(test, ids, self.results.get(test, SKIPPED), part) for test, ids, part in self.claims]
+        return [
+            Outcome(test, ids, self.results.get(test, SKIPPED), part)
+            for test in self.collected
+            for ids, part in self.claims.get(test) or [((), None)]
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +97,10 @@ def judge(ledger: Mapping[str, Entry], outcomes: Iterable[Outcome]) -> Verdict:
     problems: list[str] = []
     for outcome in outcomes:
         if not outcome.ids:
-            problems.append(f"{outcome.test}: the mark names no statement")
+            is_known = outcome.result == PASSED
+            problems.append(
+                f"{outcome.test}: {'the mark names no statement' if is_known else outcome.result}"
+            )
         for name in outcome.ids:
             entry = ledger.get(name)
             if entry is None:

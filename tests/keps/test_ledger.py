@@ -138,12 +138,16 @@ def test_without_a_mark(): ...
 """
 
 
-def test_outcomes_are_gathered_from_a_real_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_outcomes_are_gathered_from_a_real_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], workers: str
+) -> None:
     path = tmp_path / "test_sample.py"
     path.write_text(_SAMPLE, encoding="utf-8")
+    (tmp_path / "conftest.py").write_text("from tests.keps.proving import pytest_itemcollected\n")
     gathering = Gathering()
     config = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path)]
-    pytest.main(["-m", "statement", *config, str(path)], plugins=[gathering])
+    pytest.main(["-m", "statement", *config, "-n", workers, str(path)], plugins=[gathering])
     capsys.readouterr()
     results = {ids: outcome.result for outcome in gathering.outcomes() for ids in outcome.ids}
     assert results == {
