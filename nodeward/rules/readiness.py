@@ -2,9 +2,12 @@
 
 In go a node's spec and status; out comes the state of each gate, and what follows: may general pods land, which
 taints and labels the node should have. A gate holds when its condition is True; it is given up when the condition is
-Unknown with reason TimeoutExceeded, and then no longer keeps pods away (its action does: a taint, or only a
-warning). Missing, False, and Unknown for any other reason all mean that the node waits. The timers are in
-`readiness_timers`.
+Unknown with reason TimeoutExceeded. Missing, False, and Unknown for any other reason all mean that the node waits. The
+timers are in `readiness_timers`.
+
+What must stay true: a gate that is given up with action Taint opens the node only once its taint is on the node. The
+condition and the taint are written by two components, one after the other; a node that opened with the first would
+take every waiting pod before the second. With BypassWithWarning the node opens at once.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ class GateState(Enum):
     """What a gate says about its node."""
 
     HOLDS = "holds"
-    #: its time is over: it counts as satisfied, and its action takes its place
+    #: its time is over: its action takes its place, and as soon as that is done the gate counts as satisfied
     GIVEN_UP = "given up"
     WAITS = "waits"
 
@@ -50,6 +53,16 @@ class GateView:
     @property
     def action(self) -> str:
         return failure_action(self.gate)
+
+    def missing_taint(self, taints: Iterable[Taint]) -> Taint | None:
+        """The taint of a gate that was given up, if the node does not have it yet.
+
+        A taint of the same key and effect that somebody else put there counts: the controller leaves it as it is.
+        """
+        taint = self.gate.readiness_taint
+        if self.state is not GateState.GIVEN_UP or self.action != TAINT or taint is None:
+            return None
+        return None if any(is_same(taint, each) for each in taints) else taint
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +130,26 @@ def waiting_for(node: Node) -> list[str]:
     return found + [
         view.gate.condition_type
         for view in views(gates, node.status.conditions)
-        if view.state is GateState.WAITS
+        if view.state is GateState.WAITS or view.missing_taint(node.spec.taints) is not None
     ]
+
+
+def why_closed(node: Node) -> list[str]:
+    """What `waiting_for` says, in words: a gate that timed out names the taint the node still lacks."""
+    lacking = {
+        view.gate.condition_type: taint
+        for view in views(node.spec.readiness_gates, node.status.conditions)
+        if (taint := view.missing_taint(node.spec.taints)) is not None
+    }
+    return [
+        f"{name} (timed out, waiting for its taint {taint_text(lacking[name])})" if name in lacking else name
+        for name in waiting_for(node)
+    ]
+
+
+def taint_text(taint: Taint) -> str:
+    """A taint as kubectl writes it."""
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def is_open(node: Node) -> bool:

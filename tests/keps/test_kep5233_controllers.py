@@ -9,10 +9,13 @@ import pytest
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.cluster.description import Pool
+from nodeward.cluster.identities import controller_client
+from nodeward.controllers.runner import Runner
 from nodeward.features.gates import Gates
-from nodeward.machinery.clock import VirtualClock
+from nodeward.machinery.clock import SeededChance, VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from tests.controllers.live import Live, live
+from tests.controllers.node_lifecycle.fleet import NODE_LIFECYCLE
 from tests.keps.ledger import statement
 
 GATE = "NodeReadinessGates=true"
@@ -76,6 +79,64 @@ def test_a_gate_that_gives_up_puts_its_taint_and_only_pods_that_tolerate_it_land
             told = await each.events("gated-0", "ReadinessGateTainted")
             assert [kind for kind, _, _ in told] == ["Warning"]
             assert f"{MARK}=late:{effect}" in told[0][2]
+
+    run_virtual(main)
+
+
+WAITING = {"tolerant": [{"key": MARK, "operator": "Exists"}]} | {f"plain-{number}": [] for number in range(6)}
+
+
+@statement("5233-R24", part="controllers")
+@pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
+def test_pods_that_wait_when_the_time_is_over_do_not_slip_in_before_the_taint(effect: str) -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with live(clock, gated(gate("Taint", effect=effect)), gates=GATE) as each:
+            for name, tolerations in WAITING.items():
+                await each.run_pod(name, tolerations=tolerations)
+            await each.pass_time(50)
+            assert set((await each.places()).values()) == {""}
+            await each.pass_time(20)
+            assert await each.said("gated-0", CNI) == ("Unknown", "TimeoutExceeded")
+            assert await each.marks("gated-0") == [f"{MARK}:{effect}"]
+            await each.pass_time(600)
+            bound = {pod.metadata.name: pod.spec.node_name for pod in (await each.client.list(Pod)).items}
+            assert bound == {name: "gated-0" if name == "tolerant" else "" for name in WAITING}
+            await each.report("gated-0", CNI, "True")
+            await each.pass_time(20)
+            assert set((await each.places()).values()) == {"gated-0"}
+
+    run_virtual(main)
+
+
+@statement("5233-R24", part="controllers")
+def test_without_the_controller_that_taints_the_node_stays_closed_however_long_it_takes() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with live(clock, gated(gate("Taint")), gates=GATE) as each:
+            assert each.cluster.controllers is not None
+            await each.cluster.controllers.stop()
+            for name, tolerations in WAITING.items():
+                await each.run_pod(name, tolerations=tolerations)
+            await each.pass_time(1800)
+            assert await each.said("gated-0", CNI) == ("Unknown", "TimeoutExceeded")
+            assert set((await each.places()).values()) == {""}, "also those that tolerate the taint"
+            told = [text for _, _, text in await each.events("tolerant", "FailedScheduling")]
+            assert any(f"(timed out, waiting for its taint {MARK}=late:NoSchedule)" in text for text in told)
+            late = Runner(
+                lambda name: controller_client(each.cluster.server, name),
+                clock,
+                SeededChance(3),
+                gates=each.cluster.description.gates,
+                controllers=NODE_LIFECYCLE,
+            )
+            await late.start()
+            try:
+                await each.pass_time(15)
+                assert await each.marks("gated-0") == [f"{MARK}:NoSchedule"]
+                assert await each.places() == {
+                    name: "gated-0" if name == "tolerant" else "" for name in WAITING
+                }
+            finally:
+                await late.stop()
 
     run_virtual(main)
 

@@ -12,7 +12,15 @@ from nodeward.api.core_v1.references import Taint, Toleration
 from nodeward.api.meta import ObjectMeta, OwnerReference
 from nodeward.api.validation.names import label_key_faults
 from nodeward.api.validation.node_readiness import CONDITION_TYPE_LIMIT, failure_action
-from nodeward.rules.readiness import is_exempt, is_open, label_changes, taint_changes, waiting_for, warned
+from nodeward.rules.readiness import (
+    is_exempt,
+    is_open,
+    label_changes,
+    taint_changes,
+    waiting_for,
+    warned,
+    why_closed,
+)
 from nodeward.rules.readiness_timers import Timers, advance, unsettled_by_reboot
 from nodeward.rules.taints import blocking_taint, seconds_until_eviction
 from tests.keps.ledger import statement
@@ -49,7 +57,12 @@ def test_missing_false_and_unknown_hold_pods_off(seen: NodeCondition | None) -> 
     [("TimeoutExceeded", True), ("NodeRestarted", False), ("Initializing", False), ("", False)],
 )
 def test_unknown_counts_as_satisfied_for_one_reason_only(reason: str, opens: bool) -> None:
-    assert is_open(node([gate(CNI)], READY, condition(CNI, "Unknown", reason))) is opens
+    bypass = gate(CNI, "BypassWithWarning")
+    tainting = gate(CNI, "Taint", TAINT)
+    seen = condition(CNI, "Unknown", reason)
+    assert is_open(node([bypass], READY, seen)) is opens
+    assert is_open(node([tainting], READY, seen, taints=[TAINT])) is opens
+    assert not is_open(node([tainting], READY, seen))
 
 
 @statement("5233-R10", part="library")
@@ -146,11 +159,28 @@ def test_a_taint_takes_the_place_of_a_gate_that_gave_up(effect: str) -> None:
     taint = Taint(key="example.com/no-cni", value="x", effect=effect)
     held = node([gate(CNI, "Taint", taint)], READY, OVER)
     (added,) = taint_changes(held).add
-    assert is_open(held)
+    assert is_open(node([gate(CNI, "Taint", taint)], READY, OVER, taints=[added]))
     assert blocking_taint([added], [], numeric=False) is added
     tolerating = [Toleration(key="example.com/no-cni", operator="Exists")]
     assert blocking_taint([added], tolerating, numeric=False) is None
     assert seconds_until_eviction([added], [], numeric=False) == (0 if effect == "NoExecute" else None)
+
+
+@statement("5233-R24", part="library")
+@pytest.mark.parametrize("action", ["Taint", ""])
+def test_a_gate_that_timed_out_keeps_the_node_closed_until_its_taint_is_there(action: str) -> None:
+    taint = Taint(key="example.com/no-cni", value="x", effect="NoSchedule")
+    gates = [gate(CNI, action, taint)]
+    assert waiting_for(node(gates, READY, OVER)) == [CNI]
+    assert why_closed(node(gates, READY, OVER)) == [
+        f"{CNI} (timed out, waiting for its taint example.com/no-cni=x:NoSchedule)"
+    ]
+    other_effect = Taint(key="example.com/no-cni", value="x", effect="NoExecute")
+    assert not is_open(node(gates, READY, OVER, taints=[other_effect]))
+    assert is_open(node(gates, READY, OVER, taints=[taint]))
+    theirs = Taint(key="example.com/no-cni", value="somebody-elses", effect="NoSchedule")
+    assert is_open(node(gates, READY, OVER, taints=[theirs])), "the controller leaves that one as it is"
+    assert is_open(node([gate(CNI, "BypassWithWarning", taint)], READY, OVER))
 
 
 @statement("5233-R25", part="library")

@@ -216,6 +216,35 @@ def test_a_true_condition_a_removed_gate_and_a_timeout_wake_the_pod_and_nothing_
         played(how)
 
 
+@statement("5233-R24", part="scheduler")
+@statement("5233-R9", part="scheduler")
+@pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
+def test_a_gate_that_timed_out_opens_the_node_with_its_taint_and_wakes_only_pods_that_tolerate_it(
+    effect: str,
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock) as world:
+            mark = {"key": "example.com/no-net", "effect": effect}
+            tainting = {**gate(NETWORK), "failureAction": "Taint", "readinessTaint": mark}
+            ready = condition("Ready", "True")
+            await world.add_nodes(node("n", readinessGates=[tainting], status={"conditions": [ready]}))
+            await world.add_pods(pod("plain"), pod("tolerant", tolerations=[{"operator": "Exists", **mark}]))
+            await report(world, "n", condition(NETWORK, "Unknown", "TimeoutExceeded"))
+            await world.pass_time(20)
+            assert await world.places() == {"plain": "", "tolerant": ""}
+            assert (attempts(world, "plain"), attempts(world, "tolerant")) == (1, 1)
+            await world.patch_node("n", {"spec": {"taints": [mark]}})
+            await world.pass_time(20)
+            assert await world.places() == {"plain": "", "tolerant": "n"}
+            assert attempts(world, "plain") == 1, "the taint is no reason to try it again"
+            # The reporter recovers, then the controller takes the taint off.
+            await report(world, "n", condition(NETWORK, "True"))
+            await world.patch_node("n", {"spec": {"taints": None}})
+            assert await world.where("plain") == "n"
+
+    run_virtual(main)
+
+
 @statement("5233-R36", part="scheduler")
 def test_nodes_with_and_without_gates_live_side_by_side() -> None:
     async def main(clock: VirtualClock) -> None:

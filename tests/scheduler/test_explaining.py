@@ -119,6 +119,19 @@ def test_a_gate_that_does_not_hold_is_named() -> None:
     assert "example.com/net" in verdict.reasons[0]
 
 
+def test_a_gate_that_timed_out_names_the_taint_the_node_still_lacks() -> None:
+    mark = {"key": "example.com/no-net", "effect": "NoSchedule"}
+    gate = {"conditionType": "example.com/net", "readinessTaint": mark}
+    late = {"type": "example.com/net", "status": "Unknown", "reason": "TimeoutExceeded"}
+    conditions = [{"type": "Ready", "status": "True"}, late]
+    node = objects.node("n", readinessGates=[gate], status={"conditions": conditions})
+    tolerant = pod(tolerations=[{"key": "example.com/no-net", "operator": "Exists"}])
+    assert explained(tolerant, [node]).sentence == (
+        "0/1 nodes are available: 1 node(s) had unsatisfied readiness gates: example.com/net (timed out, waiting for "
+        "its taint example.com/no-net:NoSchedule)."
+    )
+
+
 def test_a_gated_pod_is_held_and_still_explained() -> None:
     found = explained(pod(schedulingGates=[{"name": "quota"}, {"name": "review"}]), [objects.node("n")])
     assert found.held == (

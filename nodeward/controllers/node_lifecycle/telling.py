@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from nodeward.api.core_v1.node import Node
-from nodeward.api.core_v1.references import Taint
 from nodeward.controllers.node_lifecycle.gate_failures import GateDecision
 from nodeward.machinery.recorder import NORMAL, WARNING, EventRecorder
-from nodeward.rules.readiness import BYPASS
+from nodeward.rules.readiness import BYPASS, taint_text
 
 BYPASSED: Final = "ReadinessGateBypassed"
 TAINTED: Final = "ReadinessGateTainted"
@@ -24,13 +23,8 @@ def tell_gates(recorder: EventRecorder, node: Node, decision: GateDecision) -> N
         if failure.action == BYPASS:
             recorder.event(node, WARNING, BYPASSED, f"{start}: pods are let in although it does not hold")
         elif failure.taint is not None:
-            text = f"{start}: only pods that tolerate {_text(failure.taint)} are let in"
+            text = f"{start}: only pods that tolerate {taint_text(failure.taint)} are let in"
             recorder.event(node, WARNING, TAINTED, text)
     for taint in decision.taints.remove:
-        text = f"Node {name} lost the taint {_text(taint)}: no readiness gate asks for it any more"
+        text = f"Node {name} lost the taint {taint_text(taint)}: no readiness gate asks for it any more"
         recorder.event(node, NORMAL, UNTAINTED, text)
-
-
-def _text(taint: Taint) -> str:
-    """As kubectl writes it."""
-    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

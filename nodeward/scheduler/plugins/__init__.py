@@ -51,7 +51,7 @@ REGISTRY: Final = (
     Shipped("DefaultBinder", DefaultBinder),
     Shipped("ImageLocality", lambda _: ImageLocality(), weight=1),
     Shipped("NodeDeclaredFeatures", NodeDeclaredFeatures, gate="NodeDeclaredFeatures"),
-    Shipped("NodeReadinessGates", lambda _: NodeReadinessGates(), gate="NodeReadinessGates"),
+    Shipped("NodeReadinessGates", NodeReadinessGates, gate="NodeReadinessGates"),
 )
 
 __all__ = ["REGISTRY", "Setting", "Shipped"]

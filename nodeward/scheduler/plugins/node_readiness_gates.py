@@ -1,7 +1,11 @@
 """NodeReadinessGates: general pods wait until a node with gates is Ready and every gate holds (KEP-5233).
 
 Pods of a DaemonSet are let through, since they are what makes a node ready. A gate that was given up after its time
-no longer counts, and nodes without gates are as they always were. Pods that run are left alone, whatever happens.
+no longer counts, with action Taint from the moment its taint is on the node. Nodes without gates are as they always
+were. Pods that run are left alone, whatever happens.
+
+A waiting pod is woken when a node begins to take it: its gates open and the pod tolerates its taints. Both belong
+together, because the taint of a gate that was given up opens the node for some pods only.
 """
 
 from __future__ import annotations
@@ -13,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeward.api.core_v1.node import Node
-from nodeward.rules.readiness import is_exempt, is_open, waiting_for
+from nodeward.rules.readiness import is_exempt, is_open, why_closed
+from nodeward.rules.taints import blocking_taint
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
 from nodeward.scheduler.framework.plugin import Cycle, Rejected
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
+from nodeward.scheduler.plugins.setting import Setting
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
@@ -28,9 +34,18 @@ class NodeReadinessGates:
     name: ClassVar[str] = "NodeReadinessGates"
     is_static: ClassVar[bool] = True
 
+    def __init__(self, setting: Setting) -> None:
+        self._numeric = setting.gates.enabled("TaintTolerationComparisonOperators")
+
     def events_to_register(self) -> Sequence[Registered]:
-        changes = Action.ADD | Action.UPDATE_NODE_CONDITION | Action.UPDATE_NODE_READINESS_GATE
-        return (Registered(ClusterEvent(Resource.NODE, changes), _after_node),)
+        changes = (
+            Action.ADD
+            | Action.UPDATE_NODE_CONDITION
+            | Action.UPDATE_NODE_READINESS_GATE
+            | Action.UPDATE_NODE_TAINT
+        )
+        tolerations = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION)
+        return (Registered(ClusterEvent(Resource.NODE, changes), self._after_node), Registered(tolerations))
 
     def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
         return SKIP if is_exempt(pod.pod.metadata) else SUCCESS
@@ -50,11 +65,14 @@ class NodeReadinessGates:
     def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
         return SUCCESS if is_exempt(pod.pod.metadata) or is_open(node.node) else _reason(node.node)
 
+    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> Hint:
+        took_it = old is not None and self._takes(pod, old)
+        return Hint.QUEUE if not took_it and self._takes(pod, new) else Hint.SKIP
+
+    def _takes(self, pod: PodView, node: Node) -> bool:
+        tolerations = pod.pod.spec.tolerations
+        return is_open(node) and blocking_taint(node.spec.taints, tolerations, numeric=self._numeric) is None
+
 
 def _reason(node: Node) -> Status:
-    return unresolvable(f"node(s) had unsatisfied readiness gates: {', '.join(waiting_for(node))}")
-
-
-def _after_node(pod: PodView, old: Node | None, new: Node) -> Hint:
-    was_closed = old is None or not is_open(old)
-    return Hint.QUEUE if was_closed and is_open(new) else Hint.SKIP
+    return unresolvable(f"node(s) had unsatisfied readiness gates: {', '.join(why_closed(node))}")

@@ -42,6 +42,17 @@ def gated(*conditions: Any) -> Node:
     return node("n", readinessGates=GATE, status={"conditions": list(conditions)})
 
 
+LATE = {"type": "net", "status": "Unknown", "reason": "TimeoutExceeded"}
+TOLERANT = pod("p", tolerations=[{"key": "dedicated", "operator": "Exists"}])
+
+
+def failing(condition: Any = None, *taints: Any) -> Node:
+    """A ready node whose gate asks for the taint WEB when its time is over."""
+    gate = {**GATE[0], "failureAction": "Taint", "readinessTaint": WEB}
+    conditions = [READY] if condition is None else [READY, condition]
+    return node("n", readinessGates=[gate], taints=list(taints), status={"conditions": conditions})
+
+
 def declaring(*features: str) -> Node:
     return node("n", status={"declaredFeatures": list(features)})
 
@@ -125,6 +136,19 @@ def declaring(*features: str) -> Node:
         ("NodeReadinessGates", Action.UPDATE_NODE_CONDITION, pod("p"), gated(NET), gated(NET), SKIP),
         ("NodeReadinessGates", Action.UPDATE_NODE_READINESS_GATE, pod("p"), gated(READY), PLAIN, QUEUE),
         ("NodeReadinessGates", Action.ADD, pod("p"), None, gated(READY), SKIP),
+        ("NodeReadinessGates", Action.UPDATE_NODE_CONDITION, pod("p"), failing(), failing(LATE), SKIP),
+        ("NodeReadinessGates", Action.UPDATE_NODE_TAINT, pod("p"), failing(LATE), failing(LATE, WEB), SKIP),
+        ("NodeReadinessGates", Action.UPDATE_NODE_TAINT, TOLERANT, failing(LATE), failing(LATE, WEB), QUEUE),
+        ("NodeReadinessGates", Action.UPDATE_NODE_TAINT, TOLERANT, failing(NET), failing(LATE, WEB), SKIP),
+        (
+            "NodeReadinessGates",
+            Action.UPDATE_NODE_CONDITION,
+            pod("p"),
+            failing(LATE, WEB),
+            failing(NET, WEB),
+            SKIP,
+        ),
+        ("NodeReadinessGates", Action.UPDATE_NODE_TAINT, pod("p"), failing(NET, WEB), failing(NET), QUEUE),
     ],
 )
 def test_a_change_of_a_node_wakes_those_it_helps(
@@ -178,6 +202,7 @@ CORDON_TOLERATED = pod("p", tolerations=[{"key": "node.kubernetes.io/unschedulab
         ("NodeUnschedulable", Action.UPDATE_POD_TOLERATION, pod("p"), CORDON_TOLERATED, QUEUE),
         ("NodeUnschedulable", Action.UPDATE_POD_TOLERATION, pod("p"), pod("p"), SKIP),
         ("TaintToleration", Action.UPDATE_POD_TOLERATION, pod("p"), CORDON_TOLERATED, QUEUE),
+        ("NodeReadinessGates", Action.UPDATE_POD_TOLERATION, pod("p"), TOLERANT, QUEUE),
         ("NodeResourcesFit", Action.UPDATE_POD_SCALE_DOWN, pod("p"), pod("p"), QUEUE),
         ("NodeDeclaredFeatures", Action.UPDATE_OTHER, NEEDS, pod("p"), QUEUE),
         ("NodeDeclaredFeatures", Action.UPDATE_POD_LABEL, NEEDS, NEEDS, SKIP),

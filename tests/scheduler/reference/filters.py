@@ -118,7 +118,14 @@ def readiness(pod: Tree, node: Tree, cluster: Cluster, arguments: Tree) -> Answe
     for gate in gates:
         condition = conditions.get(gate["conditionType"], {})
         given_up = condition.get("status") == "Unknown" and condition.get("reason") == "TimeoutExceeded"
-        if condition.get("status") != "True" and not given_up:
+        mark = gate.get("readinessTaint")
+        is_bypassed = gate.get("failureAction") == "BypassWithWarning" or mark is None
+        if given_up and not is_bypassed:
+            there = [(each["key"], each["effect"]) for each in node["spec"].get("taints", ())]
+            if (mark["key"], mark["effect"]) not in there:
+                shown = f"{mark['key']}:{mark['effect']}"
+                waiting.append(f"{gate['conditionType']} (timed out, waiting for its taint {shown})")
+        elif condition.get("status") != "True" and not given_up:
             waiting.append(gate["conditionType"])
     return no(f"node(s) had unsatisfied readiness gates: {', '.join(waiting)}") if waiting else FITS
 

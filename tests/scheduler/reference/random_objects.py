@@ -56,7 +56,12 @@ class Maker:
             allocatable[GPU] = self.one("1", "4")
         if self.maybe(0.05):
             del allocatable[self.one("cpu", "memory")]
-        gates = [{"conditionType": "example.com/net"}] if self.maybe(0.15) else []
+        gates: list[Tree] = [{"conditionType": "example.com/net"}] if self.maybe(0.15) else []
+        # By the name, so that what is drawn after it does not depend on it.
+        action = (None, "Taint", "", "BypassWithWarning")[sum(map(ord, name)) % 4]
+        for gate in gates if action is not None else ():
+            gate["failureAction"] = action
+            gate["readinessTaint"] = {"key": "dedicated", "effect": "NoSchedule"}
         spec: Tree = {
             "taints": [
                 {
