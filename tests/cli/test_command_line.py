@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodeward import __version__
-from nodeward.cli.bench import PARTS
+from nodeward.bench.parts import PARTS
 from nodeward.cli.flags import BENCHMARKS, COMMANDS
 from nodeward.cli.main import main
 

@@ -11,7 +11,7 @@ from tests.tidy.repository import Module, imported, module, modules, read, settl
 #: From top to bottom; packages of one layer do not know each other.
 LAYERS = (
     ("cli", "web"),
-    ("rehearsal",),
+    ("rehearsal", "bench"),
     ("cluster",),
     ("apiserver", "kubelet", "controllers", "autoscaler"),
     ("scheduler",),

@@ -6,16 +6,15 @@ counted there and taken for bound. What is timed starts with decoded pods and en
 
 from __future__ import annotations
 
-import argparse
 import gc
 from collections.abc import AsyncIterator, Iterable
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.invariant import invariant
-from nodeward.cli.bench_binding import binding_figures
-from nodeward.cli.bench_figures import Figure, Spent, cpu_seconds
-from nodeward.cli.bench_preemption import IMPORTANT, preempted
-from nodeward.cli.bench_workloads import WORKLOADS, Workload, features_named, nodes, pods
+from nodeward.bench.binding import binding_figures
+from nodeward.bench.figures import ClusterSize, Figure, Spent, cpu_seconds
+from nodeward.bench.preemption import IMPORTANT, preempted
+from nodeward.bench.workloads import WORKLOADS, Workload, features_named, nodes, pods
 from nodeward.features import Gates, Version
 from nodeward.features.declared import FRAMEWORK
 from nodeward.machinery.clock import RealClock
@@ -28,26 +27,26 @@ GATES = "NodeDeclaredFeatures=true,TaintTolerationComparisonOperators=true,NodeR
 LARGER = 10
 
 
-async def scheduler_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
+async def scheduler_figures(cluster: ClusterSize) -> AsyncIterator[Figure]:
     """All figures, in the order they are measured."""
     clock = RealClock()
     for workload in WORKLOADS:
-        number = max(1, int(args.pods * workload.share))
-        spent = _decided(workload, args.nodes, number)
-        for figure in _figures(workload.name, spent, _conditions(workload, args.nodes, number)):
+        number = max(1, int(cluster.pods * workload.share))
+        spent = _decided(workload, cluster.nodes, number)
+        for figure in _figures(workload.name, spent, _conditions(workload, cluster.nodes, number)):
             yield figure
-    number = max(1, int(args.pods * IMPORTANT.share))
-    spent = await preempted(Gates.of("1.37", GATES), clock, args.nodes, number)
-    for figure in _figures(IMPORTANT.name, spent, _conditions(IMPORTANT, args.nodes, number)):
+    number = max(1, int(cluster.pods * IMPORTANT.share))
+    spent = await preempted(Gates.of("1.37", GATES), clock, cluster.nodes, number)
+    for figure in _figures(IMPORTANT.name, spent, _conditions(IMPORTANT, cluster.nodes, number)):
         yield figure
-    many, more = args.nodes * LARGER, args.pods * LARGER
+    many, more = cluster.nodes * LARGER, cluster.pods * LARGER
     spent = _decided(WORKLOADS[0], many, more)
     conditions = (
         f"aim half of scheduler/{WORKLOADS[0].name}; {WORKLOADS[0].says}; {more:,} pods, {many:,} nodes"
     )
     for figure in _figures(f"{WORKLOADS[0].name}-larger", spent, conditions):
         yield figure
-    async for figure in binding_figures(args):
+    async for figure in binding_figures(cluster):
         yield figure
 
 

@@ -10,7 +10,6 @@ gates (KEP-5233; set: every gate is given up; cleared: every node reports True).
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import signal
 import sys
@@ -22,9 +21,9 @@ import msgspec
 
 from nodeward.api.core_v1.node import Node
 from nodeward.base.errors import WorldError
-from nodeward.cli.bench_api import CONNECTIONS, Server, server
-from nodeward.cli.bench_figures import Figure
-from nodeward.cli.load import hammer, request
+from nodeward.bench.api import CONNECTIONS, Server, server
+from nodeward.bench.figures import ClusterSize, Figure
+from nodeward.bench.load import hammer, request
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Clock, RealClock, SeededChance
 from nodeward.machinery.connecting import connect
@@ -39,8 +38,8 @@ _RULES: Final = "/apis/readiness.node.x-k8s.io/v1alpha1/nodereadinessrules"
 _MERGE: Final = "application/strategic-merge-patch+json"
 
 
-async def readiness_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
-    clock, nodes = RealClock(), args.nodes
+async def readiness_figures(cluster: ClusterSize) -> AsyncIterator[Figure]:
+    clock, nodes = RealClock(), cluster.nodes
     for name, controller in (("rule", "node-readiness-controller"), ("gates", "node-lifecycle-controller")):
         async with _cluster(clock, controller, nodes, has_gates=name == "gates") as (running, watcher):
             cpu = running.cpu_seconds()

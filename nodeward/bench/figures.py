@@ -1,4 +1,4 @@
-"""One measured number, and what it was measured on; and what some work took of this process."""
+"""What every part of the benchmark shares: the cluster it is asked to measure, its figures, and CPU time spent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from dataclasses import dataclass
 import msgspec
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterSize:
+    """How many nodes and pods a part measures with; `--nodes` and `--pods`."""
+
+    nodes: int
+    pods: int
+
+
 class Figure(msgspec.Struct, frozen=True):
-    """`-o json` prints a list of these."""
+    """One measured number and what it was measured on; `-o json` prints a list of these."""
 
     name: str
     value: float

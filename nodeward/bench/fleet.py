@@ -6,7 +6,6 @@ heartbeats, and how fast pods that have their node become Running.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import signal
@@ -21,9 +20,9 @@ import msgspec
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.errors import WorldError
-from nodeward.cli.bench_api import PODS_PATH, Server, server
-from nodeward.cli.bench_figures import Figure
-from nodeward.cli.load import hammer, request
+from nodeward.bench.api import PODS_PATH, Server, server
+from nodeward.bench.figures import ClusterSize, Figure
+from nodeward.bench.load import hammer, request
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Clock, RealChance, RealClock
 from nodeward.machinery.connecting import connect
@@ -65,23 +64,23 @@ def is_running(data: bytes) -> bool:
     return _DECODE(data).status.phase == "Running"
 
 
-async def fleet_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
+async def fleet_figures(cluster: ClusterSize) -> AsyncIterator[Figure]:
     """Measure; figures come as they are known."""
     clock = RealClock()
     async with server(clock, "--controllers", "*", "--nodes", "0") as running:
         config = load_config(os.environ, path=str(running.kubeconfig))
         client = connect(config, clock=clock, environment=os.environ, component="bench")
         try:
-            async for figure in _measure(args, clock, running, client):
+            async for figure in _measure(cluster, clock, running, client):
                 yield figure
         finally:
             await client.aclose()
 
 
 async def _measure(
-    args: argparse.Namespace, clock: Clock, running: Server, client: Client
+    cluster: ClusterSize, clock: Clock, running: Server, client: Client
 ) -> AsyncIterator[Figure]:
-    nodes, pods = args.nodes, args.pods
+    nodes, pods = cluster.nodes, cluster.pods
     where = f"{nodes} simulated nodes in one process, HTTPS, server with controllers on SQLite"
     async with _fleet(running, 1, "one") as lonely:
         await until(clock, client, Node, _is_ready, 1)

@@ -6,7 +6,6 @@ see; and created while it is stopped, from the moment it goes on to the last bin
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import signal
@@ -20,10 +19,10 @@ from typing import Any, Final
 import msgspec
 
 from nodeward.base.errors import WorldError
-from nodeward.cli.bench_api import PODS_PATH, Server, server
-from nodeward.cli.bench_figures import Figure
-from nodeward.cli.bench_workloads import SLA, plain, tolerating, tree_of
-from nodeward.cli.load import hammer, listen, request
+from nodeward.bench.api import PODS_PATH, Server, server
+from nodeward.bench.figures import ClusterSize, Figure
+from nodeward.bench.load import hammer, listen, request
+from nodeward.bench.workloads import SLA, plain, tolerating, tree_of
 from nodeward.machinery.clock import Clock, RealClock
 
 GATES: Final = "NodeDeclaredFeatures=true,TaintTolerationComparisonOperators=true,NodeReadinessGates=true"
@@ -54,7 +53,7 @@ class Scheduled:
         return f"CPU per pod: server {server:.0f} us, scheduler {scheduler:.0f} us"
 
 
-async def binding_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
+async def binding_figures(cluster: ClusterSize) -> AsyncIterator[Figure]:
     """All figures, in the order they are measured."""
     clock = RealClock()
     for name, says, shape in (
@@ -62,17 +61,19 @@ async def binding_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
         ("features", f"1 of {DECLARED} declared features needed", _restarting),
         ("tolerations", "a numeric toleration (Gt)", tolerating),
     ):
-        async with _cluster(clock, args.nodes) as (running, scheduler):
-            size = f"{says}; {args.pods:,} pods, {args.nodes:,} nodes; TLS, SQLite"
-            done = await _bound(running, scheduler, clock, _creates(shape, args.pods, "live"), args.pods)
+        async with _cluster(clock, cluster.nodes) as (running, scheduler):
+            size = f"{says}; {cluster.pods:,} pods, {cluster.nodes:,} nodes; TLS, SQLite"
+            done = await _bound(
+                running, scheduler, clock, _creates(shape, cluster.pods, "live"), cluster.pods
+            )
             aim = f"aim {AIM:,}; " if name == "plain" else ""
             yield Figure(
                 f"scheduler/https-{name}", done.rate, "pods/s", f"{aim}create to bound; {size}; {done.cost()}"
             )
             scheduler.send_signal(signal.SIGSTOP)
-            creates = _creates(shape, args.pods, "late")
+            creates = _creates(shape, cluster.pods, "late")
             await hammer(running.target, creates, connections=CONNECTIONS, expected=201)
-            done = await _bound(running, scheduler, clock, iter(()), args.pods)
+            done = await _bound(running, scheduler, clock, iter(()), cluster.pods)
             yield Figure(
                 f"scheduler/https-{name}-waiting",
                 done.rate,

@@ -5,7 +5,6 @@ Everything is on: authentication by client certificate, RBAC, admission, validat
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import compileall
 import os
@@ -22,8 +21,8 @@ from statistics import median
 
 import nodeward
 from nodeward.base.errors import WorldError
-from nodeward.cli.bench_figures import Figure
-from nodeward.cli.load import Counter, Target, hammer, listen, request
+from nodeward.bench.figures import ClusterSize, Figure
+from nodeward.bench.load import Counter, Target, hammer, listen, request
 from nodeward.machinery.clock import Clock, RealClock
 
 CONNECTIONS = 32
@@ -95,10 +94,10 @@ def _tls(home: Path) -> ssl.SSLContext:
     return context
 
 
-async def api_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
+async def api_figures(cluster: ClusterSize) -> AsyncIterator[Figure]:
     """All figures, in the order they are measured."""
     clock = RealClock()
-    size = f"{args.nodes:,} nodes, {args.pods:,} pods of {len(_pod('p'))} B, TLS, SQLite"
+    size = f"{cluster.nodes:,} nodes, {cluster.pods:,} pods of {len(_pod('p'))} B, TLS, SQLite"
     starts: list[float] = []
     for _ in range(2):
         async with server(clock) as running:
@@ -110,10 +109,10 @@ async def api_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
         )
         empty = running.rss_bytes()
         yield Figure("api/memory-empty", empty / 2**20, "MiB", "resident, no nodes, no pods")
-        await hammer(running.target, _nodes(args.nodes), connections=CONNECTIONS, expected=201)
-        async for figure in _creates(running, args.pods, size):
+        await hammer(running.target, _nodes(cluster.nodes), connections=CONNECTIONS, expected=201)
+        async for figure in _creates(running, cluster.pods, size):
             yield figure
-        async for figure in _reads(running, args.pods, size):
+        async for figure in _reads(running, cluster.pods, size):
             yield figure
         for watchers, events in WATCHED.items():
             yield await _watch(running, watchers, events)

@@ -7,7 +7,6 @@ one pair.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ from nodeward.api.core_v1.references import Taint, Toleration
 from nodeward.api.defaults import DEFAULTS
 from nodeward.api.validation import VALIDATORS
 from nodeward.base.invariant import invariant
-from nodeward.cli.bench_figures import Figure
+from nodeward.bench.figures import ClusterSize, Figure
 from nodeward.features import Gates
 from nodeward.machinery.clock import Clock, RealClock
 from nodeward.rules.taint_columns import TaintSets
@@ -62,11 +61,11 @@ TYPICAL_POD: Final[dict[str, Any]] = {
 }
 
 
-async def rules_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
+async def rules_figures(cluster: ClusterSize) -> AsyncIterator[Figure]:
     """All figures. Two ways are measured in turns, so that both see the same machine; the fastest round counts."""
     import numpy as np
 
-    clock, nodes = RealClock(), args.nodes
+    clock, nodes = RealClock(), cluster.nodes
     sets = TaintSets(numeric=True)
     known = [sets.id_of(_taints(number)) for number in range(SETS)]
     ids = np.array([known[node % SETS] for node in range(nodes)], np.int32)

@@ -10,8 +10,8 @@ import gc
 from typing import Any
 
 from nodeward.base.invariant import invariant
-from nodeward.cli.bench_figures import Spent, cpu_seconds
-from nodeward.cli.bench_workloads import Workload, nodes, pods
+from nodeward.bench.figures import Spent, cpu_seconds
+from nodeward.bench.workloads import Workload, nodes, pods
 from nodeward.features import Gates, Version
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Clock, RealChance

@@ -6,12 +6,11 @@ almost all features and the pod needs three, so that a set is not done after the
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import AsyncIterator, Callable
 from typing import Final, TypeVar
 
 from nodeward.base.invariant import invariant
-from nodeward.cli.bench_figures import Figure
+from nodeward.bench.figures import ClusterSize, Figure
 from nodeward.features.declared import FeatureTable, feature_matrix, match_column
 from nodeward.machinery.clock import Clock, RealClock
 
@@ -22,7 +21,7 @@ NEEDED: Final = 3
 ROUNDS: Final = 50
 
 
-async def features_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
+async def features_figures(cluster: ClusterSize) -> AsyncIterator[Figure]:
     """All figures; the fastest of many rounds counts, because others only show what else the machine did."""
     clock = RealClock()
     names = tuple(f"Feature{number:03}" for number in range(FEATURES))
@@ -30,7 +29,7 @@ async def features_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
     # One node in ten lacks one of the needed features.
     declared = [
         {name for place, name in enumerate(names) if (place + node) % (10 * NEEDED)}
-        for node in range(args.nodes)
+        for node in range(cluster.nodes)
     ]
     needed = {names[place * FEATURES // NEEDED] for place in range(NEEDED)}
     present = [table.set_of(sorted(each)) for each in declared]
@@ -44,7 +43,7 @@ async def features_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
     column, by_column = _fastest(clock, lambda: match_column(words, matrix))
     invariant(sets == ints == column.tolist() and 0 < sum(sets) < len(sets), "three ways, one answer")
 
-    size = f"one pod needing {NEEDED} features, {args.nodes:,} nodes declaring about {FEATURES}"
+    size = f"one pod needing {NEEDED} features, {cluster.nodes:,} nodes declaring about {FEATURES}"
     yield Figure("features/match-sets", by_sets / 1e3, "us", f"a loop over sets of names; {size}")
     yield Figure("features/match-bitmaps", by_ints / 1e3, "us", f"a loop over bitmaps; {size}")
     yield Figure("features/match-column", by_column / 1e3, "us", f"the column form; {size}")

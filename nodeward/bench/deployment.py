@@ -5,17 +5,16 @@ Everything is at work in the one process users start: API server on SQLite, cont
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import AsyncIterator
 
 import msgspec
 
 from nodeward.api.core_v1.pod import Pod
-from nodeward.cli.bench_api import server
-from nodeward.cli.bench_figures import Figure
-from nodeward.cli.bench_fleet import is_running, until
-from nodeward.cli.load import hammer, request
+from nodeward.bench.api import server
+from nodeward.bench.figures import ClusterSize, Figure
+from nodeward.bench.fleet import is_running, until
+from nodeward.bench.load import hammer, request
 from nodeward.machinery.clock import RealClock
 from nodeward.machinery.connecting import connect
 from nodeward.machinery.kubeconfig import load_config
@@ -23,10 +22,10 @@ from nodeward.machinery.kubeconfig import load_config
 PATH = "/apis/apps/v1/namespaces/default/deployments"
 
 
-async def deployment_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
+async def deployment_figures(cluster: ClusterSize) -> AsyncIterator[Figure]:
     """Measure; the pods have room on the nodes."""
     clock = RealClock()
-    nodes = max(args.pods // 100, 1)
+    nodes = max(cluster.pods // 100, 1)
     flags = ("--nodes", str(nodes), "--runtime", "sim")
     async with server(clock, *flags, alone=()) as running:
         config = load_config(os.environ, path=str(running.kubeconfig))
@@ -36,15 +35,15 @@ async def deployment_figures(args: argparse.Namespace) -> AsyncIterator[Figure]:
             started = clock.monotonic_ns()
             await hammer(
                 running.target,
-                iter([request("POST", PATH, _deployment(args.pods))]),
+                iter([request("POST", PATH, _deployment(cluster.pods))]),
                 connections=1,
                 expected=201,
             )
-            await until(clock, client, Pod, is_running, args.pods)
+            await until(clock, client, Pod, is_running, cluster.pods)
             seconds = (clock.monotonic_ns() - started) / 1e9
-            spent = (running.cpu_seconds() - before) / args.pods * 1e6
-            told = f"{args.pods} replicas from 0 to the last Running, {nodes} simulated nodes, one process on SQLite"
-            yield Figure("deployment/running", args.pods / seconds, "pods/s", told)
+            spent = (running.cpu_seconds() - before) / cluster.pods * 1e6
+            told = f"{cluster.pods} replicas from 0 to the last Running, {nodes} simulated nodes, one process on SQLite"
+            yield Figure("deployment/running", cluster.pods / seconds, "pods/s", told)
             yield Figure("deployment/cpu", spent, "us/pod", f"of that process; {told}")
         finally:
             await client.aclose()
