@@ -36,8 +36,8 @@ BANNED = {
 }
 #: The one room that provides the real world.
 REAL_WORLD = "nodeward/machinery/clock.py"
-#: The command line may read the environment.
-READS_ENVIRONMENT = "nodeward/cli/"
+#: The command line may read the environment, and so may the benchmarks, which start it.
+READS_ENVIRONMENT = ("nodeward/cli/", "nodeward/bench/")
 
 #: Where anything at all may be caught, because one failure must not take the others with it.
 CATCHES_EVERYTHING = (
