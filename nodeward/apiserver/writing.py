@@ -118,7 +118,6 @@ class Writer:
         meta.creation_timestamp = env.now()
         meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
         meta.self_link = ""
-        meta.generation = 0
         write = Write(
             "CREATE", kind, meta.namespace, meta.name, "", call.user, obj, None, is_dry_run=call.is_dry_run
         )
@@ -301,9 +300,10 @@ class Writer:
 
 
 def _take_namespace(call: Call, kind: Kind, obj: KubeObject) -> None:
+    """Put the object where the URL says: what stands in no namespace loses the one it was sent with."""
     if not kind.is_namespaced:
-        return
-    if not obj.metadata.namespace:
+        obj.metadata.namespace = ""
+    elif not obj.metadata.namespace:
         obj.metadata.namespace = call.namespace
     elif obj.metadata.namespace != call.namespace:
         raise bad_request(
