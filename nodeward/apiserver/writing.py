@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from nodeward.api.blanking import blank
 from nodeward.api.codec import decoder, same, to_stored, with_revision
 from nodeward.api.errors import (
     MODIFIED,
@@ -37,7 +38,7 @@ from nodeward.apiserver.ownership import Ownership
 from nodeward.apiserver.reading_body import report_unknown
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.strategy import STATUS_PATHS, Strategy
-from nodeward.apiserver.resources.unborn import forget, unborn
+from nodeward.apiserver.resources.unborn import unborn
 from nodeward.base.fielderror import FieldError
 from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import FieldPath
@@ -290,8 +291,8 @@ class Writer:
         if paths is None:
             paths = self._unborn[strategy.type] = unborn(strategy.type, self._env.context)
         if paths:
-            known = forget(old, paths) if old is not None else []
-            told = [path for path in forget(new, paths) if path not in known]
+            known = blank(old, paths) if old is not None else []
+            told = [path for path in blank(new, paths) if path not in known]
             report_unknown(call, strategy.kind, type(new).__name__, told)
 
     def _warn(self, call: Call, strategy: Strategy, new: Any, old: Any) -> None:

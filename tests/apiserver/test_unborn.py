@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nodeward.api.blanking import blank
 from nodeward.api.codec import decoder, to_stored
 from nodeward.api.context import Context
 from nodeward.api.core_v1.node import Node, NodeReadinessGate, NodeSpec, NodeStatus
@@ -17,7 +18,7 @@ from nodeward.api.resource_v1 import (
 )
 from nodeward.api.schema import schema_of
 from nodeward.api.scheme import SCHEME
-from nodeward.apiserver.resources.unborn import BIRTHS, forget, readers, unborn
+from nodeward.apiserver.resources.unborn import BIRTHS, readers, unborn
 from nodeward.features import CATALOGUE, NEWEST, OLDEST, Gates
 
 
@@ -59,11 +60,11 @@ def test_fields_inside_lists_are_found_and_named() -> None:
     ]
     allocation = AllocationResult(devices=DeviceAllocationResult(results=results))
     claim = ResourceClaim(status=ResourceClaimStatus(allocation=allocation))
-    told = forget(claim, unborn(ResourceClaim, context(36)))
+    told = blank(claim, unborn(ResourceClaim, context(36)))
     assert told == [f"status.allocation.devices.results[{place}].skipNodeOperations" for place in (1, 2)]
     assert [each.skip_node_operations for each in results] == [None] * 3
-    assert forget(claim, unborn(ResourceClaim, context(36))) == []
-    assert forget(ResourceClaim(), unborn(ResourceClaim, context(36))) == []
+    assert blank(claim, unborn(ResourceClaim, context(36))) == []
+    assert blank(ResourceClaim(), unborn(ResourceClaim, context(36))) == []
 
 
 @pytest.mark.parametrize("minor", [34, 36])

@@ -12,6 +12,7 @@ import msgspec
 
 from nodeward.api.codec import same
 from nodeward.api.defaults import DEFAULTS
+from nodeward.api.defaults.gated_fields import drop_gated_fields
 from nodeward.api.meta import KubeObject, ObjectMeta
 from nodeward.api.scheme import Kind
 from nodeward.api.validation import VALIDATORS
@@ -70,6 +71,7 @@ class Strategy:
         """Before validation of a new object."""
         if self.kind.has_status and not self.keeps_created_status:
             obj.status = type(obj)().status
+        drop_gated_fields(obj, None, env.context)
         if self.counts_generations:
             obj.metadata.generation = 1
 
@@ -77,6 +79,7 @@ class Strategy:
         """Before validation of a changed object."""
         if self.kind.has_status:
             new.status = old.status
+        drop_gated_fields(new, old, env.context)
         if self.counts_generations:
             self.count_generation(new, old)
 
@@ -88,6 +91,7 @@ class Strategy:
             mine, theirs = new.metadata, old.metadata
             mine.labels, mine.annotations = theirs.labels, theirs.annotations
             mine.finalizers, mine.owner_references = theirs.finalizers, theirs.owner_references
+        drop_gated_fields(new, old, env.context)
 
     def count_generation(self, new: Any, old: Any) -> None:
         """A change of what the user asked for is a new generation."""

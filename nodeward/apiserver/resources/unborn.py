@@ -8,11 +8,10 @@ these are is a table; a server of today finds it empty and does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
 
-import msgspec
-
+from nodeward.api.blanking import Path, blank
 from nodeward.api.codec import decoder, to_stored
 from nodeward.api.context import Context
 from nodeward.api.core_v1.node import Node
@@ -20,11 +19,10 @@ from nodeward.api.meta import KubeObject
 from nodeward.api.resource_v1 import ResourceClaim, ResourceSlice
 from nodeward.api.scheme import Kind, Scheme
 
-_Path: TypeAlias = tuple[str, ...]
 Reader: TypeAlias = Callable[[bytes], bytes]
 
 #: kind -> (the field, as the struct names it; the gate it was born with)
-BIRTHS: Final[Mapping[type[KubeObject], tuple[tuple[_Path, str], ...]]] = {
+BIRTHS: Final[Mapping[type[KubeObject], tuple[tuple[Path, str], ...]]] = {
     Node: (
         (("spec", "readiness_gates"), "NodeReadinessGates"),
         (("status", "declared_features"), "NodeDeclaredFeatures"),
@@ -49,7 +47,7 @@ def readers(scheme: Scheme, ctx: Context) -> dict[Kind, Reader]:
     return found
 
 
-def _reader(type_: type[KubeObject], paths: tuple[_Path, ...]) -> Reader:
+def _reader(type_: type[KubeObject], paths: tuple[Path, ...]) -> Reader:
     # Most objects have none of these fields: the bytes are searched before anything is decoded.
     marks = [f'"{path[-1].split("_")[0]}'.encode() for path in paths]
 
@@ -57,36 +55,11 @@ def _reader(type_: type[KubeObject], paths: tuple[_Path, ...]) -> Reader:
         if not any(mark in value for mark in marks):
             return value
         obj = decoder(type_).decode(value)
-        return to_stored(obj) if forget(obj, paths) else value
+        return to_stored(obj) if blank(obj, paths) else value
 
     return read
 
 
-def unborn(kind: type[KubeObject], ctx: Context) -> tuple[_Path, ...]:
+def unborn(kind: type[KubeObject], ctx: Context) -> tuple[Path, ...]:
     """The fields of a kind that a server of this version does not know."""
     return tuple(path for path, gate in BIRTHS.get(kind, ()) if not ctx.knows(gate))
-
-
-def forget(obj: Any, paths: tuple[_Path, ...]) -> list[str]:
-    """Empty these fields, in place; gives the paths that were set, as JSON names them."""
-    return [name for path in paths for name in _forget(obj, path, "")]
-
-
-def _forget(holder: Any, path: _Path, at: str) -> Iterator[str]:
-    if holder is None:
-        return
-    if isinstance(holder, list):
-        for position, item in enumerate(holder):
-            yield from _forget(item, path, f"{at}[{position}]")
-        return
-    first, *rest = path
-    info = next(each for each in msgspec.structs.fields(holder) if each.name == first)
-    name = f"{at}.{info.encode_name}" if at else info.encode_name
-    value = getattr(holder, first)
-    if rest:
-        yield from _forget(value, tuple(rest), name)
-    else:
-        blank = info.default if info.default is not msgspec.NODEFAULT else info.default_factory()
-        if value != blank:
-            setattr(holder, first, blank)
-            yield name
