@@ -13,6 +13,7 @@ import msgspec
 from nodeward.api.codec import same
 from nodeward.api.defaults import DEFAULTS
 from nodeward.api.defaults.gated_fields import drop_gated_fields
+from nodeward.api.defaults.two_forms import ONE_FORM
 from nodeward.api.meta import KubeObject, ObjectMeta
 from nodeward.api.scheme import Kind
 from nodeward.api.validation import VALIDATORS
@@ -55,12 +56,15 @@ class Strategy:
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self.type = cast(type[KubeObject], kind.type)  # every stored kind is one
+        self._one_form = ONE_FORM.get(self.type)
         self._default = DEFAULTS.get(self.type)
         self._validator = VALIDATORS.get(self.type)
 
     # -- filling in
 
     def default(self, obj: Any) -> None:
+        if self._one_form is not None:
+            self._one_form(obj)
         if self._default is not None:
             self._default(obj)
 
