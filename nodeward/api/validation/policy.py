@@ -40,7 +40,9 @@ def _spec(spec: PodDisruptionBudgetSpec, *, allow_invalid_values: bool = False) 
 
 
 def _create(budget: PodDisruptionBudget, ctx: Context) -> list[FieldError]:
-    return _spec(budget.spec) + validate_metadata(budget.metadata, path_segment_name, namespaced=True)
+    # The metadata of a budget is looked at only when its spec is sound, as upstream does where a kind has no
+    # rules for its metadata beyond those of every object.
+    return _spec(budget.spec) or validate_metadata(budget.metadata, path_segment_name, namespaced=True)
 
 
 def _update(new: PodDisruptionBudget, old: PodDisruptionBudget, ctx: Context) -> list[FieldError]:

@@ -11,6 +11,7 @@ from nodeward.apiserver.resources.priorities import PriorityClasses
 from nodeward.apiserver.resources.services import Services
 from nodeward.apiserver.resources.simple import SIMPLE
 from nodeward.apiserver.resources.strategy import Strategy
+from nodeward.apiserver.resources.trimmed import CSIDrivers, EndpointSlices, ServiceAccounts
 from nodeward.apiserver.resources.volumes import PersistentVolumeClaims, PersistentVolumes
 from nodeward.apiserver.resources.workloads import (
     CronJobs,
@@ -30,6 +31,7 @@ STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("", "persistentvolumeclaims"): PersistentVolumeClaims,
     ("", "persistentvolumes"): PersistentVolumes,
     ("", "pods"): Pods,
+    ("", "serviceaccounts"): ServiceAccounts,
     ("", "services"): Services,
     ("", "podtemplates"): PodTemplates,
     ("", "replicationcontrollers"): ReplicationControllers,
@@ -39,6 +41,8 @@ STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("apps", "statefulsets"): Templated,
     ("batch", "cronjobs"): CronJobs,
     ("batch", "jobs"): Jobs,
+    ("discovery.k8s.io", "endpointslices"): EndpointSlices,
+    ("storage.k8s.io", "csidrivers"): CSIDrivers,
     ("scheduling.k8s.io", "priorityclasses"): PriorityClasses,
     ("resource.k8s.io", "devicetaintrules"): DeviceTaintRules,
     ("resource.k8s.io", "resourceclaims"): ResourceClaims,

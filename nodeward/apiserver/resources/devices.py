@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from nodeward.api.defaults.resource import date_taints
-from nodeward.api.resource_v1 import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim
+from nodeward.api.resource_v1 import (
+    AllocatedDeviceStatus,
+    DeviceRequestAllocationResult,
+    DeviceTaintRule,
+    ResourceClaim,
+)
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.resources.strategy import METADATA_PATHS, Paths, Strategy
 
 
-class DeviceTaintRules(Strategy):
+class Tainting(Strategy):
     """The server says when a taint was set, where the driver does not."""
 
     counts_generations: ClassVar[bool] = True
@@ -25,7 +30,18 @@ class DeviceTaintRules(Strategy):
         super().prepare_update(new, old, env)
 
 
-class ResourceSlices(DeviceTaintRules):
+class DeviceTaintRules(Tainting):
+    allows_unconditional_update: ClassVar[bool] = False
+
+    def prepare_update(self, new: DeviceTaintRule, old: DeviceTaintRule, env: Environment) -> None:
+        """The time is that of the effect: it starts again with another effect, unless the client says a time."""
+        mine, theirs = new.spec.taint, old.spec.taint
+        if mine.effect != theirs.effect and mine.time_added == theirs.time_added:
+            mine.time_added = env.now()
+        super().prepare_update(new, old, env)
+
+
+class ResourceSlices(Tainting):
     answers_deleted: ClassVar[bool] = True
     selectable: ClassVar[tuple[str, ...]] = ("spec.nodeName", "spec.driver", "spec.pool.name")
 

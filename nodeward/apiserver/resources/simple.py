@@ -40,7 +40,6 @@ SIMPLE: dict[tuple[str, str], type[Strategy]] = {
     ("", "limitranges"): _facts("LimitRanges", creates_on_update=True),
     ("", "resourcequotas"): _facts("ResourceQuotas", answers_deleted=True),
     ("", "secrets"): _facts("Secrets", selectable=("type",)),
-    ("", "serviceaccounts"): _facts("ServiceAccounts", answers_deleted=True),
     ("coordination.k8s.io", "leases"): _facts(
         "Leases", creates_on_update=True, allows_unconditional_update=False
     ),
@@ -51,7 +50,6 @@ SIMPLE: dict[tuple[str, str], type[Strategy]] = {
     (_RBAC, "clusterrolebindings"): _facts("ClusterRoleBindings", creates_on_update=True),
     (_RBAC, "roles"): _facts("Roles", creates_on_update=True),
     (_RBAC, "rolebindings"): _facts("RoleBindings", creates_on_update=True),
-    (_STORAGE, "csidrivers"): _facts("CSIDrivers", allows_unconditional_update=False, answers_deleted=True),
     (_STORAGE, "csinodes"): _facts(
         "CSINodes", allows_unconditional_update=False, answers_deleted=True, status_reset=METADATA_PATHS
     ),
@@ -75,5 +73,4 @@ SIMPLE: dict[tuple[str, str], type[Strategy]] = {
         selectable=("spec.enforcementMode", "spec.taint.key", "spec.dryRun"),
         status_reset=METADATA_PATHS,
     ),
-    ("discovery.k8s.io", "endpointslices"): _facts("EndpointSlices", counts_generations=True),
 }

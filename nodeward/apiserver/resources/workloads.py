@@ -113,26 +113,29 @@ class Jobs(Templated):
         "them or set propagationPolicy=Orphan to suppress this warning"
     )
 
+    def default(self, obj: Job) -> None:
+        is_bare = not obj.metadata.labels
+        super().default(obj)
+        if is_bare:
+            # The same map, not a copy: what the server adds to the labels of the pods is then the job's as well.
+            obj.metadata.labels = obj.spec.template.metadata.labels
+
     def prepare_create(self, obj: Job, env: Environment) -> None:
         super().prepare_create(obj, env)
         if not obj.spec.manual_selector:
             self._select_own_pods(obj)
-            self.default(obj)  # labels of the job follow those of its pods
 
     def _select_own_pods(self, job: Job) -> None:
         """The server makes selector and labels, so that two jobs never fight over pods."""
-        meta = job.metadata
-        meta_of_pod = job.spec.template.metadata
-        own = {
-            _OLD_UID: meta.uid,
-            _PREFIX + _OLD_UID: meta.uid,
-            _OLD_NAME: meta.name,
-            _PREFIX + _OLD_NAME: meta.name,
-        }
-        meta_of_pod.labels = {**own, **meta_of_pod.labels}
+        meta, labels = job.metadata, job.spec.template.metadata.labels
+        # In place: a job without labels of its own shares those of its pods. A label of the user's is left for
+        # validation to refuse.
+        for name, value in ((_OLD_NAME, meta.name), (_OLD_UID, meta.uid)):
+            labels.setdefault(name, value)
+            labels.setdefault(_PREFIX + name, value)
         if job.spec.selector is None:
             job.spec.selector = LabelSelector()
-        job.spec.selector.match_labels = {**job.spec.selector.match_labels, _PREFIX + _OLD_UID: meta.uid}
+        job.spec.selector.match_labels.setdefault(_PREFIX + _OLD_UID, meta.uid)
 
     def orphans_by_default(self, obj: Any) -> bool:
         return True
