@@ -21,6 +21,7 @@ from nodeward.api.fields import KubeTop
 from nodeward.api.meta import KubeObject
 from nodeward.api.schema import Schema, Shape, schema_of
 from nodeward.api.scheme import SCHEME, Kind
+from nodeward.api.times import TimeError, settle_times, time_fault
 from nodeward.base.invariant import invariant
 from nodeward.base.quantity import Quantity, QuantityError
 
@@ -125,8 +126,13 @@ def decode(body: bytes, kind: Kind, type_: type[KubeTop] | None = None) -> KubeT
     wanted = type_ or kind.type
     try:
         obj = read(body, wanted)
+        settle_times(obj, body)
+    except TimeError as error:
+        raise _not_read(
+            obj.kind or wanted.__name__, obj.api_version or "v1", wanted.__name__, str(error)
+        ) from None
     except msgspec.ValidationError as error:
-        raise _wrong_type(body, wanted.__name__, error) from None
+        raise _wrong_type(body, wanted, error) from None
     except (msgspec.DecodeError, QuantityError) as error:
         raise unreadable(body, wanted.__name__, error) from None
     if obj.kind or obj.api_version:
@@ -166,8 +172,9 @@ _JSON_TYPES = {
 }
 
 
-def _wrong_type(body: bytes, name: str, error: msgspec.ValidationError) -> ApiError:
+def _wrong_type(body: bytes, type_: type[KubeTop], error: msgspec.ValidationError) -> ApiError:
     """A field of the wrong type, in the words of a Go server: clients and people know them."""
+    name = type_.__name__
     try:
         tree = parse_tree(body)
     except msgspec.DecodeError as worse:
@@ -182,8 +189,12 @@ def _wrong_type(body: bytes, name: str, error: msgspec.ValidationError) -> ApiEr
         wanted = _GO_TYPES.get(wanted.split(" | ")[0], wanted)
         why = f"json: cannot unmarshal {_JSON_TYPES.get(got, got)} into Go struct field {said}.{path} of type {wanted}"
     else:
-        why = str(error)
-    return bad_request(f'{said} in version "{version}" cannot be handled as a {name}: {why}')
+        why = time_fault(str(error), tree, schema_of(type_)) or str(error)
+    return _not_read(said, version, name, why)
+
+
+def _not_read(said: str, api_version: str, name: str, why: str) -> ApiError:
+    return bad_request(f'{said} in version "{_version(api_version)}" cannot be handled as a {name}: {why}')
 
 
 def unreadable(body: bytes, name: str, error: Exception) -> ApiError:
