@@ -15,11 +15,13 @@ from nodeward.api.fields import (
     KubeStruct,
     Merge,
     OneOf,
+    RequiredList,
     Time,
+    WithRequiredLists,
     always,
-    always_list,
     always_null,
     nested,
+    required_list,
 )
 from nodeward.api.meta import KubeObject, LabelSelector, ObjectMeta
 from nodeward.api.scheduling_v1alpha3 import (
@@ -37,10 +39,10 @@ class JobSchedulingConfiguration(KubeStruct):
     resource_claims: Annotated[list[WorkloadPodGroupResourceClaim], Keyed("name")] = []
 
 
-class PodFailurePolicyOnExitCodesRequirement(KubeStruct):
+class PodFailurePolicyOnExitCodesRequirement(WithRequiredLists):
     container_name: str | None = None
     operator: Annotated[str, OneOf("In", "NotIn"), REQUIRED] = always("")
-    values: Annotated[list[Int32], SET, REQUIRED] = always_list()
+    values: Annotated[RequiredList[Int32], SET, REQUIRED] = required_list()
 
 
 class PodFailurePolicyOnPodConditionsPattern(KubeStruct):
@@ -54,8 +56,8 @@ class PodFailurePolicyRule(KubeStruct):
     on_pod_conditions: list[PodFailurePolicyOnPodConditionsPattern] = []
 
 
-class PodFailurePolicy(KubeStruct):
-    rules: Annotated[list[PodFailurePolicyRule], REQUIRED] = always_list()
+class PodFailurePolicy(WithRequiredLists):
+    rules: Annotated[RequiredList[PodFailurePolicyRule], REQUIRED] = required_list()
 
 
 class SuccessPolicyRule(KubeStruct):
@@ -63,8 +65,8 @@ class SuccessPolicyRule(KubeStruct):
     succeeded_count: Int32 | None = None
 
 
-class SuccessPolicy(KubeStruct):
-    rules: Annotated[list[SuccessPolicyRule], REQUIRED] = always_list()
+class SuccessPolicy(WithRequiredLists):
+    rules: Annotated[RequiredList[SuccessPolicyRule], REQUIRED] = required_list()
 
 
 class JobSpec(KubeStruct):

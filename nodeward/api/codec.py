@@ -19,6 +19,7 @@ import msgspec
 from nodeward.api.errors import ApiError, bad_request
 from nodeward.api.fields import KubeTop
 from nodeward.api.meta import KubeObject
+from nodeward.api.null_lists import encode_with_nulls
 from nodeward.api.schema import Schema, Shape, schema_of
 from nodeward.api.scheme import SCHEME, Kind
 from nodeward.api.times import TimeError, settle_times, time_fault
@@ -345,7 +346,7 @@ def to_stored(obj: KubeObject) -> bytes:
     kind, api_version, meta = obj.kind, obj.api_version, obj.metadata
     revision = meta.resource_version
     obj.kind = obj.api_version = meta.resource_version = ""
-    value = _ENCODER.encode(obj)
+    value = encode_with_nulls(obj, encode)
     obj.kind, obj.api_version, meta.resource_version = kind, api_version, revision
     invariant(value.startswith(_STORED_START), "a stored object starts with its metadata")
     return value

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from nodeward.api.core_v1.references import ObjectReference
-from nodeward.api.fields import REQUIRED, SET, Int32, KubeStruct, OneOf, always, always_list, nested
+from nodeward.api.fields import (
+    REQUIRED,
+    SET,
+    Int32,
+    KubeStruct,
+    OneOf,
+    RequiredList,
+    WithRequiredLists,
+    always,
+    nested,
+    required_list,
+)
 from nodeward.api.meta import KubeObject
 
 
@@ -28,8 +39,8 @@ class EndpointHints(KubeStruct):
     for_nodes: list[ForNode] = []
 
 
-class Endpoint(KubeStruct):
-    addresses: Annotated[list[str], SET, REQUIRED] = always_list()
+class Endpoint(WithRequiredLists):
+    addresses: Annotated[RequiredList[str], SET, REQUIRED] = required_list()
     conditions: EndpointConditions = nested(EndpointConditions)
     hostname: str | None = None
     target_ref: ObjectReference | None = None
@@ -48,7 +59,7 @@ class EndpointPort(KubeStruct):
     app_protocol: str | None = None
 
 
-class EndpointSlice(KubeObject):
+class EndpointSlice(KubeObject, WithRequiredLists):
     address_type: Annotated[str, OneOf("FQDN", "IPv4", "IPv6"), REQUIRED] = always("")
-    endpoints: list[Endpoint] = always_list()
-    ports: list[EndpointPort] = always_list()
+    endpoints: RequiredList[Endpoint] = required_list()
+    ports: RequiredList[EndpointPort] = required_list()

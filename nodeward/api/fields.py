@@ -7,12 +7,14 @@ and OpenAPI read what it compiled.
 
 Emptiness follows Kubernetes: a plain field with its zero value is the same as an absent one and is not written,
 `T | None` tells absent from zero, and `always(...)`, `nested(...)` mark fields that are written even when empty.
+A list that is always written is written as null when it is empty: Kubernetes stores no difference between the two.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -129,13 +131,49 @@ def always_list(name: str | None = None) -> Any:
     return msgspec.field(default_factory=_no_items, name=name)
 
 
+if TYPE_CHECKING:
+    RequiredList: TypeAlias = list[T]
+else:
+
+    class RequiredList:
+        """`RequiredList[T]`: to the type checker and to our code a list; in JSON it may be null, which is empty."""
+
+        def __class_getitem__(cls, item: Any) -> Any:
+            return list[item] | None
+
+
+def _no_required_items() -> list[Any]:
+    return []
+
+
+def required_list(name: str | None = None) -> Any:
+    """A `RequiredList` field: written as null when it is empty. Its struct is a `WithRequiredLists`."""
+    return msgspec.field(default_factory=_no_required_items, name=name)
+
+
+@functools.cache
+def required_lists(struct: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The names of the fields of a struct that are `required_list()`."""
+    found = msgspec.structs.fields(struct)
+    return tuple(info.name for info in found if info.default_factory is _no_required_items)
+
+
+class WithRequiredLists(KubeStruct):
+    """A struct with a `required_list()`: null, once it is read, is an empty list."""
+
+    def __post_init__(self) -> None:
+        for name in required_lists(type(self)):
+            if getattr(self, name) is None:
+                setattr(self, name, [])
+
+
 def always_dict(name: str | None = None) -> Any:
     """A map that is written even when it is empty."""
     return msgspec.field(default_factory=_no_entries, name=name)
 
 
 def always_null(name: str | None = None) -> Any:
-    """A time that is written as null when it is not set."""
+    """A time or a pointer that is written as null when it is not set."""
     return msgspec.field(default_factory=lambda: None, name=name)
 
 

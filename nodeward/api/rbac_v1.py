@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from nodeward.api.fields import REQUIRED, KubeStruct, always, always_list, field, nested
+from nodeward.api.fields import (
+    REQUIRED,
+    KubeStruct,
+    RequiredList,
+    WithRequiredLists,
+    always,
+    field,
+    nested,
+    required_list,
+)
 from nodeward.api.meta import KubeObject, LabelSelector
 
 
@@ -12,16 +21,16 @@ class AggregationRule(KubeStruct):
     cluster_role_selectors: list[LabelSelector] = []
 
 
-class PolicyRule(KubeStruct):
-    verbs: Annotated[list[str], REQUIRED] = always_list()
+class PolicyRule(WithRequiredLists):
+    verbs: Annotated[RequiredList[str], REQUIRED] = required_list()
     api_groups: list[str] = []
     resources: list[str] = []
     resource_names: list[str] = []
     non_resource_urls: list[str] = field(default_factory=list, name="nonResourceURLs")
 
 
-class ClusterRole(KubeObject):
-    rules: list[PolicyRule] = always_list()
+class ClusterRole(KubeObject, WithRequiredLists):
+    rules: RequiredList[PolicyRule] = required_list()
     aggregation_rule: AggregationRule | None = None
 
 
@@ -47,8 +56,8 @@ class ClusterRoleBinding(KubeObject):
     role_ref: Annotated[RoleRef, REQUIRED] = nested(RoleRef)
 
 
-class Role(KubeObject):
-    rules: list[PolicyRule] = always_list()
+class Role(KubeObject, WithRequiredLists):
+    rules: RequiredList[PolicyRule] = required_list()
 
 
 class RoleBinding(KubeObject):

@@ -12,12 +12,14 @@ from nodeward.api.fields import (
     KubeStruct,
     ListMap,
     OneOf,
+    RequiredList,
     Time,
+    WithRequiredLists,
     always,
-    always_list,
     always_zero_quantity,
     field,
     nested,
+    required_list,
 )
 from nodeward.api.meta import Condition, KubeObject, ObjectMeta
 from nodeward.base.quantity import Quantity
@@ -29,12 +31,12 @@ class NetworkDeviceData(KubeStruct):
     hardware_address: str = ""
 
 
-class AllocatedDeviceStatus(KubeStruct):
+class AllocatedDeviceStatus(WithRequiredLists):
     driver: Annotated[str, REQUIRED] = always("")
     pool: Annotated[str, REQUIRED] = always("")
     device: Annotated[str, REQUIRED] = always("")
     share_id: str | None = field(default=None, name="shareID")
-    conditions: Annotated[list[Condition], ListMap("type")] = always_list()
+    conditions: Annotated[RequiredList[Condition], ListMap("type")] = required_list()
     data: Any = None
     network_data: NetworkDeviceData | None = None
 
@@ -221,8 +223,8 @@ class DeviceRequest(KubeStruct):
     first_available: list[DeviceSubRequest] = []
 
 
-class DeviceClaim(KubeStruct):
-    requests: list[DeviceRequest] = always_list()
+class DeviceClaim(WithRequiredLists):
+    requests: RequiredList[DeviceRequest] = required_list()
     constraints: list[DeviceConstraint] = []
     config: list[DeviceClaimConfiguration] = []
 

@@ -14,11 +14,13 @@ from nodeward.api.fields import (
     Keyed,
     KubeStruct,
     OneOf,
+    RequiredList,
     Time,
+    WithRequiredLists,
     always,
-    always_list,
     always_null,
     nested,
+    required_list,
 )
 from nodeward.api.meta import KubeObject, LabelSelector
 from nodeward.base.quantity import Quantity
@@ -51,15 +53,15 @@ class VolumeNodeResources(KubeStruct):
     count: Int32 | None = None
 
 
-class CSINodeDriver(KubeStruct):
+class CSINodeDriver(WithRequiredLists):
     name: Annotated[str, REQUIRED] = always("")
     node_id: Annotated[str, REQUIRED] = always("", name="nodeID")
-    topology_keys: list[str] = always_list()
+    topology_keys: RequiredList[str] = required_list()
     allocatable: VolumeNodeResources | None = None
 
 
-class CSINodeSpec(KubeStruct):
-    drivers: Annotated[list[CSINodeDriver], Keyed("name"), REQUIRED] = always_list()
+class CSINodeSpec(WithRequiredLists):
+    drivers: Annotated[RequiredList[CSINodeDriver], Keyed("name"), REQUIRED] = required_list()
 
 
 class StorageHealthCondition(KubeStruct):

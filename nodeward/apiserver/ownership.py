@@ -12,6 +12,7 @@ from nodeward.api.apply.managed import Handovers, update_managed
 from nodeward.api.apply.merge import apply
 from nodeward.api.codec import parse_tree, to_tree
 from nodeward.api.meta import KubeObject, ManagedFieldsEntry
+from nodeward.api.null_lists import fill_null_lists
 from nodeward.api.schema import schema_of
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.environment import Environment
@@ -74,7 +75,7 @@ class Ownership:
         meta.managed_fields = []
         meta.managed_fields = update_managed(
             to_tree(new),
-            parse_tree(item.data),
+            fill_null_lists(parse_tree(item.data), item.data, type(old)),
             schema_of(kind.type),
             manager=manager_of(call),
             api_version=kind.api_version,

@@ -12,11 +12,13 @@ from nodeward.api.fields import (
     KubeStruct,
     MicroTime,
     OneOf,
+    RequiredList,
     Time,
+    WithRequiredLists,
     always,
-    always_list,
     always_null,
     nested,
+    required_list,
 )
 from nodeward.api.meta import KubeObject
 from nodeward.base.quantity import Quantity
@@ -75,8 +77,8 @@ class LimitRangeItem(KubeStruct):
     max_limit_request_ratio: dict[str, Quantity] = {}
 
 
-class LimitRangeSpec(KubeStruct):
-    limits: Annotated[list[LimitRangeItem], REQUIRED] = always_list()
+class LimitRangeSpec(WithRequiredLists):
+    limits: Annotated[RequiredList[LimitRangeItem], REQUIRED] = required_list()
 
 
 class LimitRange(KubeObject):

@@ -14,12 +14,14 @@ from nodeward.api.fields import (
     KubeStruct,
     Merge,
     OneOf,
+    RequiredList,
     Time,
+    WithRequiredLists,
     always,
-    always_list,
     always_null,
     field,
     nested,
+    required_list,
 )
 from nodeward.api.meta import KubeObject
 from nodeward.base.quantity import Quantity
@@ -38,8 +40,8 @@ class ConfigMapNodeConfigSource(KubeStruct):
     kubelet_config_key: Annotated[str, REQUIRED] = always("")
 
 
-class ContainerImage(KubeStruct):
-    names: list[str] = always_list()
+class ContainerImage(WithRequiredLists):
+    names: RequiredList[str] = required_list()
     size_bytes: Int64 = 0
 
 

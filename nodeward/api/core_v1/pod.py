@@ -27,12 +27,14 @@ from nodeward.api.fields import (
     ListMap,
     Merge,
     OneOf,
+    RequiredList,
     Time,
+    WithRequiredLists,
     always,
-    always_list,
     always_null,
     field,
     nested,
+    required_list,
 )
 from nodeward.api.meta import KubeObject, ObjectMeta
 from nodeward.base.quantity import Quantity
@@ -42,7 +44,7 @@ class EvictionResponder(KubeStruct):
     is_atomic: ClassVar[bool] = True
 
     name: Annotated[str, REQUIRED] = always("")
-    priority: Annotated[Int32 | None, REQUIRED] = None
+    priority: Annotated[Int32 | None, REQUIRED] = always_null()
 
 
 class HostAlias(KubeStruct):
@@ -104,10 +106,10 @@ class PodSecurityContext(KubeStruct):
     se_linux_change_policy: str | None = None
 
 
-class PodSpec(KubeStruct):
+class PodSpec(WithRequiredLists):
     volumes: Annotated[list[Volume], ListMap("name"), Merge("name", retain_keys=True)] = []
     init_containers: Annotated[list[Container], Keyed("name")] = []
-    containers: Annotated[list[Container], Keyed("name"), REQUIRED] = always_list()
+    containers: Annotated[RequiredList[Container], Keyed("name"), REQUIRED] = required_list()
     ephemeral_containers: Annotated[list[EphemeralContainer], Keyed("name")] = []
     restart_policy: Annotated[str, OneOf("Always", "Never", "OnFailure")] = ""
     termination_grace_period_seconds: Int64 | None = None

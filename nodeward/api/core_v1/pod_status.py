@@ -15,12 +15,14 @@ from nodeward.api.fields import (
     ListMap,
     Merge,
     OneOf,
+    RequiredList,
     Time,
+    WithRequiredLists,
     always,
-    always_list,
     always_null,
     field,
     nested,
+    required_list,
 )
 from nodeward.base.quantity import Quantity
 
@@ -117,7 +119,7 @@ class HostIP(KubeStruct):
 
 class NodeAllocatableMappedResources(KubeStruct):
     name: Annotated[str, REQUIRED] = always("")
-    quantity: Annotated[Quantity | None, REQUIRED] = None
+    quantity: Annotated[Quantity | None, REQUIRED] = always_null()
 
 
 class NodeAllocatableOverheadResources(KubeStruct):
@@ -143,8 +145,8 @@ class PodCondition(KubeStruct):
     message: str = ""
 
 
-class PodExtendedResourceClaimStatus(KubeStruct):
-    request_mappings: Annotated[list[ContainerExtendedResourceRequest], REQUIRED] = always_list()
+class PodExtendedResourceClaimStatus(WithRequiredLists):
+    request_mappings: Annotated[RequiredList[ContainerExtendedResourceRequest], REQUIRED] = required_list()
     resource_claim_name: Annotated[str, REQUIRED] = always("")
 
 

@@ -10,10 +10,13 @@ from nodeward.api.fields import (
     Int64,
     KubeStruct,
     OneOf,
+    RequiredList,
     Time,
+    WithRequiredLists,
     always,
-    always_list,
+    always_null,
     always_zero_quantity,
+    required_list,
 )
 from nodeward.base.quantity import Quantity
 
@@ -39,13 +42,13 @@ class LocalObjectReference(KubeStruct):
 class TypedLocalObjectReference(KubeStruct):
     is_atomic: ClassVar[bool] = True
 
-    api_group: str | None = None
+    api_group: str | None = always_null()
     kind: Annotated[str, REQUIRED] = always("")
     name: Annotated[str, REQUIRED] = always("")
 
 
 class TypedObjectReference(KubeStruct):
-    api_group: str | None = None
+    api_group: str | None = always_null()
     kind: Annotated[str, REQUIRED] = always("")
     name: Annotated[str, REQUIRED] = always("")
     namespace: str | None = None
@@ -122,10 +125,10 @@ class NodeSelectorTerm(KubeStruct):
     match_fields: list[NodeSelectorRequirement] = []
 
 
-class NodeSelector(KubeStruct):
+class NodeSelector(WithRequiredLists):
     is_atomic: ClassVar[bool] = True
 
-    node_selector_terms: Annotated[list[NodeSelectorTerm], REQUIRED] = always_list()
+    node_selector_terms: Annotated[RequiredList[NodeSelectorTerm], REQUIRED] = required_list()
 
 
 class Taint(KubeStruct):
@@ -143,9 +146,9 @@ class Toleration(KubeStruct):
     toleration_seconds: Int64 | None = None
 
 
-class TopologySelectorLabelRequirement(KubeStruct):
+class TopologySelectorLabelRequirement(WithRequiredLists):
     key: Annotated[str, REQUIRED] = always("")
-    values: Annotated[list[str], REQUIRED] = always_list()
+    values: Annotated[RequiredList[str], REQUIRED] = required_list()
 
 
 class TopologySelectorTerm(KubeStruct):

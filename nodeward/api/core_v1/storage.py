@@ -32,12 +32,14 @@ from nodeward.api.fields import (
     Keyed,
     KubeStruct,
     OneOf,
+    RequiredList,
     Time,
+    WithRequiredLists,
     always,
-    always_list,
     always_null,
     field,
     nested,
+    required_list,
 )
 from nodeward.api.meta import KubeObject, LabelSelector, ObjectMeta
 from nodeward.base.quantity import Quantity
@@ -47,7 +49,7 @@ class AzureFilePersistentVolumeSource(KubeStruct):
     secret_name: Annotated[str, REQUIRED] = always("")
     share_name: Annotated[str, REQUIRED] = always("")
     read_only: bool = False
-    secret_namespace: str | None = None
+    secret_namespace: str | None = always_null()
 
 
 class CSIPersistentVolumeSource(KubeStruct):
@@ -63,8 +65,8 @@ class CSIPersistentVolumeSource(KubeStruct):
     node_expand_secret_ref: SecretReference | None = None
 
 
-class CephFSPersistentVolumeSource(KubeStruct):
-    monitors: Annotated[list[str], REQUIRED] = always_list()
+class CephFSPersistentVolumeSource(WithRequiredLists):
+    monitors: Annotated[RequiredList[str], REQUIRED] = required_list()
     path: str = ""
     user: str = ""
     secret_file: str = ""
@@ -118,8 +120,8 @@ class ModifyVolumeStatus(KubeStruct):
     status: Annotated[str, OneOf("InProgress", "Infeasible", "Pending"), REQUIRED] = always("")
 
 
-class RBDPersistentVolumeSource(KubeStruct):
-    monitors: Annotated[list[str], REQUIRED] = always_list()
+class RBDPersistentVolumeSource(WithRequiredLists):
+    monitors: Annotated[RequiredList[str], REQUIRED] = required_list()
     image: Annotated[str, REQUIRED] = always("")
     fs_type: str = ""
     pool: str = ""
@@ -132,7 +134,7 @@ class RBDPersistentVolumeSource(KubeStruct):
 class ScaleIOPersistentVolumeSource(KubeStruct):
     gateway: Annotated[str, REQUIRED] = always("")
     system: Annotated[str, REQUIRED] = always("")
-    secret_ref: Annotated[SecretReference | None, REQUIRED] = None
+    secret_ref: Annotated[SecretReference | None, REQUIRED] = always_null()
     ssl_enabled: bool = False
     protection_domain: str = ""
     storage_pool: str = ""

@@ -37,7 +37,17 @@ from nodeward.api.core_v1.volume_sources import (
     StorageOSVolumeSource,
     VsphereVirtualDiskVolumeSource,
 )
-from nodeward.api.fields import REQUIRED, Int32, Int64, KubeStruct, always, always_list, field
+from nodeward.api.fields import (
+    REQUIRED,
+    Int32,
+    Int64,
+    KubeStruct,
+    RequiredList,
+    WithRequiredLists,
+    always,
+    field,
+    required_list,
+)
 from nodeward.api.meta import LabelSelector
 
 
@@ -93,8 +103,8 @@ class VolumeProjection(KubeStruct):
     pod_certificate: PodCertificateProjection | None = None
 
 
-class ProjectedVolumeSource(KubeStruct):
-    sources: list[VolumeProjection] = always_list()
+class ProjectedVolumeSource(WithRequiredLists):
+    sources: RequiredList[VolumeProjection] = required_list()
     default_mode: Int32 | None = None
     default_user: Int64 | None = None
 

@@ -10,7 +10,19 @@ from nodeward.api.core_v1.references import (
     ObjectFieldSelector,
     ResourceFieldSelector,
 )
-from nodeward.api.fields import REQUIRED, Int32, Int64, KubeStruct, OneOf, always, always_list, field
+from nodeward.api.fields import (
+    REQUIRED,
+    Int32,
+    Int64,
+    KubeStruct,
+    OneOf,
+    RequiredList,
+    WithRequiredLists,
+    always,
+    always_null,
+    field,
+    required_list,
+)
 from nodeward.base.quantity import Quantity
 
 
@@ -44,8 +56,8 @@ class CSIVolumeSource(KubeStruct):
     node_publish_secret_ref: LocalObjectReference | None = None
 
 
-class CephFSVolumeSource(KubeStruct):
-    monitors: Annotated[list[str], REQUIRED] = always_list()
+class CephFSVolumeSource(WithRequiredLists):
+    monitors: Annotated[RequiredList[str], REQUIRED] = required_list()
     path: str = ""
     user: str = ""
     secret_file: str = ""
@@ -188,8 +200,8 @@ class QuobyteVolumeSource(KubeStruct):
     tenant: str = ""
 
 
-class RBDVolumeSource(KubeStruct):
-    monitors: Annotated[list[str], REQUIRED] = always_list()
+class RBDVolumeSource(WithRequiredLists):
+    monitors: Annotated[RequiredList[str], REQUIRED] = required_list()
     image: Annotated[str, REQUIRED] = always("")
     fs_type: str = ""
     pool: str = ""
@@ -202,7 +214,7 @@ class RBDVolumeSource(KubeStruct):
 class ScaleIOVolumeSource(KubeStruct):
     gateway: Annotated[str, REQUIRED] = always("")
     system: Annotated[str, REQUIRED] = always("")
-    secret_ref: Annotated[LocalObjectReference | None, REQUIRED] = None
+    secret_ref: Annotated[LocalObjectReference | None, REQUIRED] = always_null()
     ssl_enabled: bool = False
     protection_domain: str = ""
     storage_pool: str = ""
