@@ -5,13 +5,15 @@ With many nodes, those that are rejected for the same reasons share a line, unle
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 
 from nodeward.scheduler.explaining import NodeExplanation, PodExplanation, Verdict
+from nodeward.scheduler.fit_error import most_notes
 
 #: With more nodes than this, those that are alike share a line.
 FEW_NODES: Final = 20
@@ -71,7 +73,10 @@ def _node(node: NodeExplanation) -> dict[str, Any]:
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
-    return {"plugin": verdict.plugin, "reasons": verdict.reasons, "preemptionMayHelp": verdict.resolvable}
+    tree: dict[str, Any] = {"plugin": verdict.plugin, "reasons": verdict.reasons}
+    if verdict.notes:
+        tree["notes"] = verdict.notes
+    return tree | {"preemptionMayHelp": verdict.resolvable}
 
 
 def as_text(answer: Answer, *, every_node: bool = False) -> str:
@@ -93,15 +98,28 @@ def _rejected(nodes: Sequence[NodeExplanation], *, one_by_one: bool) -> list[str
         return []
     groups: dict[object, list[NodeExplanation]] = {}
     for node in sorted(nodes, key=lambda node: node.name):
-        groups.setdefault(node.name if one_by_one else node.verdicts, []).append(node)
+        groups.setdefault(node.name if one_by_one else _reasons(node), []).append(node)
     lines = [("NODE" if one_by_one else "NODES", "PLUGIN", "REASON", "PREEMPTION")]
     for group in sorted(groups.values(), key=len, reverse=True) if not one_by_one else groups.values():
         name = group[0].name if one_by_one else _names(group)
-        for verdict in group[0].verdicts:
-            for reason in verdict.reasons:
+        for number, verdict in enumerate(group[0].verdicts):
+            for reason in _told([node.verdicts[number] for node in group]):
                 lines.append((name, verdict.plugin, reason, "may help" if verdict.resolvable else "no help"))
                 name = ""
     return ["", *_table(lines)]
+
+
+def _reasons(node: NodeExplanation) -> tuple[Verdict, ...]:
+    """What nodes that share a line have in common: everything but what plugins note of single nodes."""
+    return tuple(replace(verdict, notes=()) for verdict in node.verdicts)
+
+
+def _told(verdicts: Sequence[Verdict]) -> Sequence[str]:
+    """What one plugin says of the nodes of one group: what exactly, where it can tell, else its reasons."""
+    notes = Counter(note for verdict in verdicts for note in verdict.notes)
+    if not notes:
+        return verdicts[0].reasons
+    return list(verdicts[0].notes) if len(verdicts) == 1 else most_notes(notes)
 
 
 def _liked(nodes: Sequence[NodeExplanation], limit: int) -> list[str]:

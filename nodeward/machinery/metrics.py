@@ -108,9 +108,17 @@ class Gauge:
 class Histograms:
     """One histogram per combination of labels."""
 
-    def __init__(self, name: str, text: str, labels: tuple[str, ...], bounds: tuple[float, ...]) -> None:
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        labels: tuple[str, ...],
+        bounds: tuple[float, ...],
+        values: dict[tuple[str, ...], Histogram] | None = None,
+    ) -> None:
+        """`values` are those of other histograms, if these are to be shown under a second name."""
         self.name, self.text, self.labels, self.bounds = name, text, labels, bounds
-        self.values: Final[dict[tuple[str, ...], Histogram]] = {}
+        self.values: Final[dict[tuple[str, ...], Histogram]] = {} if values is None else values
 
     def of(self, *values: str) -> Histogram:
         """To be kept by whoever observes often."""
@@ -170,6 +178,10 @@ class Metrics:
         if not isinstance(found, Histograms):
             raise InvariantBroken(f"{name} was made as another kind of metric")
         return found
+
+    def same_histogram(self, name: str, text: str, first: Histograms) -> None:
+        """Show histograms under a second name, too; they are observed under the first."""
+        self._all[name] = Histograms(name, text, first.labels, first.bounds, first.values)
 
     def collect(self) -> Iterator[Family]:
         """What was counted, in Prometheus' form."""

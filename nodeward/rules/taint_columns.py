@@ -9,10 +9,10 @@ ids are never used again for another set.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from nodeward.api.core_v1.references import Taint, Toleration
-from nodeward.rules.taints import blocking_taint, unwelcome
+from nodeward.rules.taints import BLOCKING, untolerated, unwelcome
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +28,17 @@ _Key: TypeAlias = tuple[tuple[str, str, str, str], ...]
 REMEMBERED: Final = 4096
 
 
+class Judged(NamedTuple):
+    """What a list of tolerations means for every taint set, by the id of the set."""
+
+    #: whether a pod may be scheduled there
+    fits: Answers
+    #: how many PreferNoSchedule taints are not tolerated
+    unwelcome: Counts
+    #: the taints that keep the pod off, as they are listed
+    blocking: list[tuple[Taint, ...]]
+
+
 class TaintSets:
     """The taint sets of one cluster, for components whose gate for numeric operators is on, or off."""
 
@@ -35,7 +46,7 @@ class TaintSets:
         self._numeric = numeric
         self._ids: dict[tuple[tuple[str, str, str], ...], int] = {}
         self._sets: list[tuple[Taint, ...]] = []
-        self._answers: dict[_Key, tuple[Answers, Counts]] = {}
+        self._answers: dict[_Key, Judged] = {}
 
     def __len__(self) -> int:
         return len(self._sets)
@@ -51,29 +62,31 @@ class TaintSets:
 
     def are_tolerated(self, tolerations: Sequence[Toleration], ids: Ids) -> Answers:
         """For each node, by the id of its set: may a pod with these tolerations be scheduled there?"""
-        return self.judge(tolerations)[0][ids]
+        return self.judge(tolerations).fits[ids]
 
     def unwelcome(self, tolerations: Sequence[Toleration], ids: Ids) -> Counts:
         """For each node: how many PreferNoSchedule taints the pod does not put up with."""
-        return self.judge(tolerations)[1][ids]
+        return self.judge(tolerations).unwelcome[ids]
 
-    def judge(self, tolerations: Sequence[Toleration]) -> tuple[Answers, Counts]:
-        """Both answers for every set, by its id: who wants to look up one node, or all of them twice, starts here."""
+    def judge(self, tolerations: Sequence[Toleration]) -> Judged:
+        """The answers for every set, by its id: who wants to look up one node, or all of them twice, starts here."""
         import numpy as np
 
         key = tuple((each.key, each.operator, each.value, each.effect) for each in tolerations)
         known = self._answers.get(key)
-        if known is not None and len(known[0]) == len(self._sets):
+        if known is not None and len(known.fits) == len(self._sets):
             return known
         numeric = self._numeric
         # Sets are only ever added, so what is known stays true and only the new ones are judged.
-        first = 0 if known is None else len(known[0])
+        first = 0 if known is None else len(known.fits)
         fresh = self._sets[first:]
-        fits = np.array([blocking_taint(each, tolerations, numeric=numeric) is None for each in fresh], bool)
+        blocking = [tuple(untolerated(each, tolerations, *BLOCKING, numeric=numeric)) for each in fresh]
+        fits = np.array([not each for each in blocking], bool)
         counts = np.array([unwelcome(each, tolerations, numeric=numeric) for each in fresh], np.int32)
         if known is not None:
-            fits, counts = np.concatenate((known[0], fits)), np.concatenate((known[1], counts))
+            fits, counts = np.concatenate((known.fits, fits)), np.concatenate((known.unwelcome, counts))
+            blocking = known.blocking + blocking
         elif len(self._answers) >= REMEMBERED:
             self._answers.clear()
-        self._answers[key] = fits, counts
-        return fits, counts
+        found = self._answers[key] = Judged(fits, counts, blocking)
+        return found

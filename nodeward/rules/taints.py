@@ -7,7 +7,7 @@ told from another by its key and effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from nodeward.rules.tolerations import AnyTaint, AnyToleration, first_tolerating
@@ -27,14 +27,20 @@ def with_effect(taints: Iterable[T], *effects: str) -> list[T]:
     return [taint for taint in taints if taint.effect in effects]
 
 
+def untolerated(
+    taints: Iterable[T], tolerations: Sequence[AnyToleration], *effects: str, numeric: bool
+) -> Iterator[T]:
+    """The taints with one of these effects that nothing covers, as they are listed."""
+    for taint in taints:
+        if taint.effect in effects and first_tolerating(tolerations, taint, numeric=numeric) is None:
+            yield taint
+
+
 def first_untolerated(
     taints: Iterable[T], tolerations: Sequence[AnyToleration], *effects: str, numeric: bool
 ) -> T | None:
     """The first taint with one of these effects that nothing covers; None if the pod puts up with all of them."""
-    for taint in taints:
-        if taint.effect in effects and first_tolerating(tolerations, taint, numeric=numeric) is None:
-            return taint
-    return None
+    return next(untolerated(taints, tolerations, *effects, numeric=numeric), None)
 
 
 def blocking_taint(taints: Iterable[T], tolerations: Sequence[AnyToleration], *, numeric: bool) -> T | None:

@@ -9,13 +9,14 @@ number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, Protocol, TypeVar
 
 EQUAL: Final = "Equal"
 EXISTS: Final = "Exists"
 LESS: Final = "Lt"
 GREATER: Final = "Gt"
+NUMERIC: Final = (LESS, GREATER)
 
 _LONGEST: Final = len(str(-(2**63)))
 _LEAST: Final = -(2**63)
@@ -68,7 +69,7 @@ def tolerates(toleration: AnyToleration, taint: AnyTaint, *, numeric: bool) -> b
         return toleration.value == taint.value
     if operator == EXISTS:
         return True
-    if not numeric or operator not in (LESS, GREATER):
+    if not numeric or operator not in NUMERIC:
         return False
     mine, theirs = canonical_int64(toleration.value), canonical_int64(taint.value)
     if mine is None or theirs is None:
@@ -84,16 +85,19 @@ def first_tolerating(tolerations: Iterable[T], taint: AnyTaint, *, numeric: bool
     return None
 
 
-def unreadable_numbers(tolerations: Sequence[AnyToleration], taint: AnyTaint) -> list[str]:
-    """What an administrator should hear: numbers that were to be compared and are none. Empty for the old operators."""
-    found: list[str] = []
-    for toleration in tolerations:
-        if toleration.operator not in (LESS, GREATER) or (toleration.key and toleration.key != taint.key):
-            continue
-        if toleration.effect and toleration.effect != taint.effect:
-            continue
-        if canonical_int64(toleration.value) is None:
-            found.append(f'failed to parse toleration value as int64: {toleration.key}="{toleration.value}"')
-        if canonical_int64(taint.value) is None:
-            found.append(f'failed to parse taint value as int64: {taint.key}="{taint.value}"')
-    return found
+def compares_numbers(tolerations: Iterable[AnyToleration]) -> bool:
+    """Whether one of the tolerations uses `Lt` or `Gt`."""
+    return any(toleration.operator in NUMERIC for toleration in tolerations)
+
+
+def has_unreadable_value(taint: AnyTaint, tolerations: Iterable[AnyToleration]) -> bool:
+    """Whether an `Lt` or `Gt` toleration is meant for this taint, and the taint's value is no number to compare with.
+
+    Then the toleration does not match, whatever its threshold: an administrator should hear of it.
+    """
+    return canonical_int64(taint.value) is None and any(
+        toleration.operator in NUMERIC
+        and toleration.key in ("", taint.key)
+        and toleration.effect in ("", taint.effect)
+        for toleration in tolerations
+    )

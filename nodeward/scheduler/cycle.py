@@ -249,6 +249,7 @@ class Engine:
             said.counts,
             post_filter=made.status.message,
             pre_filter=said.before.message if said.before is not None else "",
+            notes=said.notes,
         )
         self._fail(attempt, UNSCHEDULABLE, message, said.rejected_by, said.pending_for, nominated, made)
 

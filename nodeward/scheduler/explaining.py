@@ -26,7 +26,7 @@ from nodeward.scheduler.cache.plugin_set import Part, PluginSet
 from nodeward.scheduler.cache.table import NodeTable
 from nodeward.scheduler.fit_error import fit_error_message
 from nodeward.scheduler.framework.listers import Listers
-from nodeward.scheduler.framework.plugin import Cycle, Plugin
+from nodeward.scheduler.framework.plugin import Cycle, Notes, Plugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status, unresolvable
 from nodeward.scheduler.plugins import REGISTRY, Setting
@@ -39,15 +39,16 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One plugin's no. `resolvable`: preempting pods might change it."""
+    """One plugin's no. `resolvable`: preempting pods might change it; `notes`: what exactly, if the plugin can tell."""
 
     plugin: str
     reasons: tuple[str, ...]
     resolvable: bool
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, status: Status, plugin: str) -> Verdict:
-        return cls(plugin, status.reasons, status.code is Code.UNSCHEDULABLE)
+    def of(cls, status: Status, plugin: str, notes: tuple[str, ...] = ()) -> Verdict:
+        return cls(plugin, status.reasons, status.code is Code.UNSCHEDULABLE, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,17 +188,27 @@ def _verdicts(asked: _Asked, cycle: Cycle, table: NodeTable, rows: Ints) -> dict
         if part.name in silent or part.name in cycle.skipped_filters:
             continue
         answer = part.filter_rows(cycle, table, rows)
-        for row, which in zip(
-            rows.tolist(), answer.which.tolist() if answer is not None else (), strict=False
-        ):
-            if which >= 0 and answer is not None:
-                found[row].append(Verdict.of(answer.reasons[which], part.name))
+        if answer is None:
+            continue
+        rejected = rows[answer.which >= 0]
+        notes = _notes(part, cycle.pod, table, rejected)
+        reasons = answer.which[answer.which >= 0].tolist()
+        for row, which, told in zip(rejected.tolist(), reasons, notes, strict=True):
+            found[row].append(Verdict.of(answer.reasons[which], part.name, told))
     for name, allowed in only.items():
         elsewhere = Verdict.of(unresolvable(f"node(s) didn't satisfy plugin(s) [{name}]"), name)
         for row, verdicts in found.items():
             if table.name_of(row) not in allowed and all(each.plugin != name for each in verdicts):
                 verdicts.append(elsewhere)
     return found
+
+
+def _notes(part: Part, pod: PodView, table: NodeTable, rows: Ints) -> list[tuple[str, ...]]:
+    """Per row that a plugin rejected, what it can tell beside the reason."""
+    if not hasattr(part.plugin, "rejection_notes"):
+        return [()] * len(rows)
+    notes: Notes = part.plugin.rejection_notes(pod, table, rows)
+    return [notes.texts[which] for which in notes.which.tolist()]
 
 
 def _scores(asked: _Asked, cycle: Cycle, table: NodeTable, fitting: Ints) -> dict[int, dict[str, int]]:
@@ -230,6 +241,6 @@ def _held(asked: _Asked, view: PodView) -> tuple[Verdict, ...]:
 def _failure(asked: _Asked, view: PodView, table: NodeTable) -> str:
     """What the scheduler would write into the pod's event."""
     classes = PodClasses(table, asked.plugins, asked.weights, asked.profile.disabled_points)
-    why = classes.explain(view)
+    why = classes.diagnose(view)
     before = why.before.message if why.before is not None else ""
-    return fit_error_message(table.count, why.counts, pre_filter=before)
+    return fit_error_message(table.count, why.counts, pre_filter=before, notes=why.notes)

@@ -49,6 +49,12 @@ class SchedulerMetrics:
             ("result", "profile"),
         )
         seconds = self._attempt_seconds
+        # Unlike upstream, which has dropped this name: KEP-5471 says that it should inform a rollback.
+        metrics.same_histogram(
+            "scheduler_scheduling_duration_seconds",
+            "The same as scheduler_scheduling_attempt_duration_seconds, under the name KEP-5471 gives it.",
+            seconds,
+        )
         metrics.counter(
             "scheduler_schedule_attempts_total",
             "Attempts to schedule pods, by result: scheduled, unschedulable, or error for an internal problem.",

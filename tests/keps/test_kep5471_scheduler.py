@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.meta import ObjectMeta
 from nodeward.api.scheduling_v1 import PriorityClass
@@ -56,7 +57,35 @@ def test_a_pod_that_tolerates_nothing_stays_off_and_is_told_about_taints() -> No
             assert not await world.where("p")
             (event,) = await world.events("p")
             assert event[:2] == ("Warning", "FailedScheduling")
-            assert event[2].startswith("0/1 nodes are available: 1 node(s) had untolerated taint(s).")
+            # What upstream says, word for word; then the taint, as the proposal shows it.
+            assert event[2] == (
+                "0/1 nodes are available: 1 node(s) had untolerated taint(s). preemption: 0/1 nodes are available: "
+                "1 Preemption is not helpful for scheduling. "
+                f"In detail: 1 node(s) had untolerated taint {{{KEY}: 950}}."
+            )
+            assert await message(world, "p") == event[2]
+
+    run_virtual(main)
+
+
+@statement("5471-T31")
+def test_the_taints_most_nodes_have_are_named_and_the_others_counted() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock) as world:
+            worst = [tainted(f"w{number}", "100") for number in range(3)]
+            both = node("both", taints=[taint("200"), taint("x", key="team"), taint("200", "NoExecute")])
+            await world.add_nodes(*worst, both, tainted("a", "300"), tainted("b", "400"))
+            await world.add_pods(pod("p", tolerations=[tolerates("Gt", "900")]))
+            assert (await message(world, "p")).endswith(
+                f"In detail: 3 node(s) had untolerated taint {{{KEY}: 100}}, "
+                f"1 node(s) had untolerated taint {{{KEY}: 200}}, "
+                f"1 node(s) had untolerated taint {{{KEY}: 300}}, and 2 more."
+            )
+            # A value that changes is told as it is now, even if it is still not good enough.
+            for name in ("a", "b"):
+                await world.patch_node(name, {"spec": {"taints": [taint("500")]}})
+            await world.add_pods(pod("q", tolerations=[tolerates("Gt", "900")]))
+            assert f"2 node(s) had untolerated taint {{{KEY}: 500}}, " in await message(world, "q")
 
     run_virtual(main)
 
@@ -107,8 +136,64 @@ def test_a_value_that_is_no_number_is_not_tolerated_and_looks_like_a_mismatch() 
             counted = ("scheduler_plugin_evaluation_total", "Filter", "TaintToleration", PROFILE)
             assert shown[*counted, "UnschedulableAndUnresolvable"] == 1
             assert not any(key[:4] == counted and key[4] == "Error" for key in shown)
+            told = await message(world, "p")
+            assert f"1 node(s) had untolerated taint {{{KEY}: high}} (the value is no number)." in told
+            assert f"1 node(s) had untolerated taint {{{KEY}: 100}}," in told
             await world.add_nodes(tainted("fine", "950"))
             assert await world.where("p") == "fine", "it goes elsewhere when there is an elsewhere"
+
+    run_virtual(main)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the scheduler has logged about taints since the last look."""
+    found = [each.getMessage() for each in caplog.records if "unreadable_taints" in each.name]
+    caplog.clear()
+    return found
+
+
+@statement("5471-T12", part="scheduler")
+def test_a_taint_that_is_no_number_is_logged_once_per_node_and_value(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock) as world:
+            await world.add_nodes(tainted("text", "high"), tainted("more", "high"), tainted("fine", "950"))
+            await world.add_pods(pod("plain"), pod("equal", tolerations=[tolerates("Equal", "950")]))
+            assert warnings(caplog) == [], "nobody compares numbers"
+            # Told although the pod found its node: the administrator is to find the nodes that are set up wrongly.
+            await world.add_pods(pod("p", tolerations=[tolerates("Gt", "900")]))
+            assert await world.where("p") == "fine"
+            first, second = warnings(caplog)
+            assert first == (
+                f'node text: failed to parse taint value as int64: {KEY}="high" is no number, so pod default/p, '
+                "whose toleration compares numbers, does not tolerate it"
+            )
+            assert second.startswith("node more: ")
+            many = [pod(f"q{each}", tolerations=[tolerates("Gt", str(each))]) for each in range(20)]
+            await world.add_pods(*many)
+            await world.patch_node("more", {"metadata": {"labels": {"touched": "yes"}}})
+            await world.add_pods(pod("r", tolerations=[tolerates("Gt", "901")]))
+            assert warnings(caplog) == [], "once, whatever else is scheduled"
+            await world.patch_node("more", {"spec": {"taints": [taint("0950")]}})
+            await world.add_pods(pod("s", tolerations=[tolerates("Gt", "900")]))
+            (other,) = warnings(caplog)
+            assert f'node more: failed to parse taint value as int64: {KEY}="0950"' in other
+
+    run_virtual(main)
+
+
+@statement("5471-T12", part="scheduler")
+def test_without_the_gate_nothing_is_compared_and_nothing_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock, starts=False) as world:
+            world.gates = Gates.of("1.37", OFF)
+            world.scheduler = world.new_scheduler()
+            await world.scheduler.start()
+            await world.add_nodes(tainted("text", "high"))
+            await world.add_pods(pod("p", tolerations=[tolerates("Gt", "900")]))
+            assert "no number" not in await message(world, "p")
+            assert warnings(caplog) == []
 
     run_virtual(main)
 
@@ -193,6 +278,42 @@ def test_a_scheduler_with_the_gate_off_lets_pods_wait_and_one_with_it_on_places_
     run_virtual(main)
 
 
+@statement("5471-T30", part="scheduler")
+def test_an_older_scheduler_in_a_newer_cluster_lets_such_pods_wait_and_schedules_all_others() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock, starts=False) as world:
+            await world.add_nodes(tainted("a", "950"), node("open"))
+            # One minor version behind the first that knows the operators: not a gate that is off, a word unheard of.
+            world.gates = Gates.of("1.34")
+            assert not world.gates.knows("TaintTolerationComparisonOperators")
+            world.scheduler = world.new_scheduler(version="1.34")
+            await world.scheduler.start()
+            only_a = {"kubernetes.io/hostname": "a"}
+            await world.client.patch(Node, "a", {"metadata": {"labels": only_a}})
+            await world.add_pods(
+                pod("numeric", tolerations=[tolerates("Gt", "900")], nodeSelector=only_a),
+                pod("numeric-elsewhere", tolerations=[tolerates("Lt", "9")]),
+                pod("equal", tolerations=[tolerates("Equal", "950")], nodeSelector=only_a),
+                pod("plain"),
+            )
+            places = await world.places()
+            assert places == {"numeric": "", "numeric-elsewhere": "open", "equal": "a", "plain": "open"}
+            assert "1 node(s) had untolerated taint(s)" in await message(world, "numeric")
+            errors = [
+                key for key in page(world) if key[0] == "scheduler_schedule_attempts_total" if "error" in key
+            ]
+            assert not errors
+            # The newer scheduler that takes over places what waited.
+            await world.scheduler.stop()
+            world.gates = Gates.of("1.35", "TaintTolerationComparisonOperators=true")
+            world.scheduler = world.new_scheduler(version="1.35")
+            await world.scheduler.start()
+            await world.pass_time()
+            assert await world.where("numeric") == "a"
+
+    run_virtual(main)
+
+
 @statement("5471-T33")
 def test_metrics_show_evaluations_durations_and_who_holds_pods_up() -> None:
     async def main(clock: VirtualClock) -> None:
@@ -209,6 +330,14 @@ def test_metrics_show_evaluations_durations_and_who_holds_pods_up() -> None:
             assert shown[*counted, "Success"] == 21
             points = "scheduler_framework_extension_point_duration_seconds_count"
             assert sum(value for key, value in shown.items() if key[:2] == (points, "Filter")) >= 1
+            # What the proposal watches before a rollback, and the name upstream has for it today.
+            for name in (
+                "scheduler_scheduling_duration_seconds",
+                "scheduler_scheduling_attempt_duration_seconds",
+            ):
+                assert shown[f"{name}_count", PROFILE, "scheduled"] == 21
+                assert shown[f"{name}_count", PROFILE, "unschedulable"] == 1
+                assert shown[f"{name}_bucket", "+Inf", PROFILE, "scheduled"] == 21
             await world.add_pods(pod("r", tolerations=[tolerates("Gt", "9000")]))
             assert page(world)["scheduler_unschedulable_pods", "TaintToleration", PROFILE] == 1
 

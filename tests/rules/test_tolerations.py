@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nodeward.api.core_v1.references import Taint, Toleration
 from nodeward.api.resource_v1 import DeviceTaint, DeviceToleration
-from nodeward.rules.tolerations import canonical_int64, first_tolerating, tolerates, unreadable_numbers
+from nodeward.rules.tolerations import canonical_int64, first_tolerating, has_unreadable_value, tolerates
 from tests.keps.ledger import statement
 
 _KEYS = st.sampled_from(["", "sla", "example.com/cost"])
@@ -120,17 +119,15 @@ def test_devices_are_judged_by_the_same_rules() -> None:
     assert not tolerates(DeviceToleration(operator="Exists", effect="NoSchedule"), taint, numeric=True)
 
 
-def test_numbers_that_are_none_are_told_for_the_log_and_only_where_numbers_are_compared() -> None:
-    taint = Taint(key="sla", value="high", effect="NoSchedule")
-    numeric = Toleration(key="sla", operator="Gt", value="0950")
-    told = unreadable_numbers([numeric], taint)
-    assert [re.sub(":.*", "", each) for each in told] == [
-        "failed to parse toleration value as int64",
-        "failed to parse taint value as int64",
-    ]
+@pytest.mark.parametrize("value", ["high", "0950", "95.5", "", "9223372036854775808"])
+def test_a_value_is_unreadable_where_a_number_is_compared_with_it_and_only_there(value: str) -> None:
+    taint = Taint(key="sla", value=value, effect="NoSchedule")
+    numeric = Toleration(key="sla", operator="Gt", value="900")
+    assert has_unreadable_value(taint, [numeric])
+    assert not has_unreadable_value(Taint(key="sla", value="950", effect="NoSchedule"), [numeric])
     others = [
         Toleration(key="sla", operator="Equal", value="x"),
         Toleration(key="cost", operator="Gt", value="x"),
         Toleration(key="sla", operator="Gt", value="x", effect="NoExecute"),
     ]
-    assert unreadable_numbers(others, taint) == []
+    assert not has_unreadable_value(taint, others)

@@ -110,6 +110,7 @@ class Cluster:
         registry: Sequence[Shipped] = REGISTRY,
         seed: int = 5,
         identity: str = "",
+        version: str = "1.37",
     ) -> Scheduler:
         """Another one, through the same altered way into the server."""
         return Scheduler(
@@ -117,7 +118,7 @@ class Cluster:
             self.clock,
             SeededChance(seed),
             gates=self.gates,
-            version=Version.parse("1.37"),
+            version=Version.parse(version),
             settings=chosen or one_profile(self.gates),
             registry=registry,
             identity=identity,

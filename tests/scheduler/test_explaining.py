@@ -53,7 +53,12 @@ def test_every_plugin_that_rejects_a_node_is_named_not_only_the_first() -> None:
     found = explained(pod(requests={"cpu": "2", "memory": "64Mi"}, nodeSelector={"disk": "ssd"}), [node])
     assert by_name(found)["n"].verdicts == (
         Verdict("NodeUnschedulable", ("node(s) were unschedulable",), False),
-        Verdict("TaintToleration", ("node(s) had untolerated taint(s)",), False),
+        Verdict(
+            "TaintToleration",
+            ("node(s) had untolerated taint(s)",),
+            False,
+            ("node(s) had untolerated taint {a: }",),
+        ),
         Verdict("NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), False),
         Verdict("NodeResourcesFit", ("Too many pods", "Insufficient cpu"), False),
     )
@@ -69,7 +74,7 @@ def test_the_sentence_is_that_of_the_event_with_one_reason_of_each_node() -> Non
     found = explained(pod(requests={"cpu": "2"}), nodes)
     assert found.sentence == (
         "0/3 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s), "
-        "1 node(s) were unschedulable."
+        "1 node(s) were unschedulable. In detail: 1 node(s) had untolerated taint {a: }."
     )
     assert found.fitting == ()
 

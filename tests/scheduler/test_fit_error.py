@@ -26,3 +26,12 @@ def test_a_pod_rejected_as_such_is_told_that_alone() -> None:
 
 def test_without_nodes_there_is_nothing_to_count() -> None:
     assert fit_error_message(0, {}) == "no nodes available to schedule pods"
+
+
+def test_notes_follow_all_that_upstream_says_the_most_frequent_first() -> None:
+    counts = {"node(s) had untolerated taint(s)": 30}
+    notes = {"a few {d}": 2, "most {c}": 20, "as many {b}": 2, "fewest {e}": 1, "some {a}": 5}
+    assert fit_error_message(30, counts, post_filter="preemption: no.", notes=notes) == (
+        "0/30 nodes are available: 30 node(s) had untolerated taint(s). preemption: no. "
+        "In detail: 20 most {c}, 5 some {a}, 2 a few {d}, and 2 more."
+    )

@@ -47,7 +47,8 @@ def test_a_pod_that_fits_nowhere_is_told_why_in_kubernetes_words() -> None:
             await world.add_pods(pod("p", "2"))
             text = (
                 "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint(s). "
-                "preemption: 0/5 nodes are available: 5 Preemption is not helpful for scheduling."
+                "preemption: 0/5 nodes are available: 5 Preemption is not helpful for scheduling. "
+                "In detail: 3 node(s) had untolerated taint {k: v}."
             )
             assert await world.events("p") == [("Warning", "FailedScheduling", text)]
             condition = await world.condition("p")

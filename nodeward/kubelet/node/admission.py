@@ -2,8 +2,8 @@
 
 In go a pod, the node as it is known, and the room the other pods leave; out comes a refusal or None. The order,
 reasons and messages are upstream's, and the first that applies is told: operating system, groups, resources, affinity,
-node name, ports, NoExecute taints (numeric tolerations under the kubelet's own gate, KEP-5471), pod-level resources,
-declared features (KEP-5328). Readiness gates are no reason to refuse (KEP-5233).
+node name, ports, NoExecute taints (numeric tolerations if the kubelet's version knows them, whatever its gate says,
+KEP-5471), pod-level resources, declared features (KEP-5328). Readiness gates are no reason to refuse (KEP-5233).
 """
 
 from __future__ import annotations
@@ -106,7 +106,10 @@ def _fit(pod: Pod, node: Node, room: Room) -> Refusal | None:
 def _taints(pod: Pod, node: Node, gates: Gates) -> Refusal | None:
     if is_static(pod):
         return None
-    numeric = gates.enabled("TaintTolerationComparisonOperators")
+    # Not whether the gate is on: the scheduler decided that the pod tolerates the node, and kubelets are not asked
+    # again (KEP-5471). A kubelet that is older than the operators cannot know them, and refuses.
+    # Unlike upstream, which asks the kubelet's own gate.
+    numeric = gates.knows("TaintTolerationComparisonOperators")
     if first_untolerated(node.spec.taints, pod.spec.tolerations, NO_EXECUTE, numeric=numeric) is None:
         return None
     return _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")

@@ -10,7 +10,7 @@ A class a pre-filter rejects is not kept: what pre-filters look at may change wi
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -23,7 +23,7 @@ from nodeward.scheduler.cache.kept_column import KeptColumns
 from nodeward.scheduler.cache.plugin_set import Ints, Part, PluginSet
 from nodeward.scheduler.cache.pod_class import PodClass
 from nodeward.scheduler.cache.preparing import Prepared, run_pre_filters, run_pre_scores
-from nodeward.scheduler.framework.plugin import Cycle, Plugin, Rejected
+from nodeward.scheduler.framework.plugin import Cycle, Notes, Plugin, Rejected
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status
 
@@ -165,10 +165,21 @@ class PodClasses:
         narrowing = found.prepared.only
         if rejected is not None:
             return diagnosis.of_pod(len(rows), rejected, narrowing)
-        said = diagnosis.of_nodes(len(rows), why, found.reasons, (more or {}).values(), narrowing)
+        notes = diagnosis.counted(self._notes(pod, found, rows, why))
+        said = diagnosis.of_nodes(len(rows), why, found.reasons, (more or {}).values(), narrowing, notes)
         if not more and not found.volatile:
             found.diagnosis = said
         return said
+
+    def _notes(self, pod: PodView, found: PodClass, rows: Ints, why: NDArray[np.int32]) -> Iterator[Notes]:
+        """What plugins can tell of the rows they rejected, beside the reason."""
+        for part in self.plugins.filters:
+            if hasattr(part.plugin, "rejection_notes"):
+                # Rows that fit have the number -1.
+                is_its = np.array([*(each.plugin == part.name for each in found.reasons), False], np.bool_)
+                rejected = rows[is_its[why]]
+                if len(rejected):
+                    yield part.plugin.rejection_notes(pod, self._table, rejected)
 
     def _judged(self, pod: PodView, rows: Ints) -> tuple[PodClass, NDArray[np.int32], Status | None]:
         """Per row the number of its reason in the class; or why the pod is rejected as such."""

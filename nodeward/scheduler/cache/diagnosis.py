@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from nodeward.scheduler.framework.plugin import Notes
 from nodeward.scheduler.framework.status import Code, Status
 
 
@@ -30,6 +31,8 @@ class Diagnosis:
     before: Status | None = None
     #: what each plugin said first
     codes: Mapping[str, Code] = field(default_factory=dict)
+    #: what plugins told of single nodes beside their reasons: on how many nodes
+    notes: Mapping[str, int] = field(default_factory=dict)
 
 
 def of_nodes(
@@ -38,10 +41,11 @@ def of_nodes(
     reasons: Sequence[Status],
     more: Iterable[Status],
     narrowing: Iterable[str],
+    notes: Mapping[str, int],
 ) -> Diagnosis:
     """`why`: per node the number of its reason, negative for those that fit; `more`: further nodes that do not.
 
-    `narrowing` are the plugins that ruled nodes out before any was looked at.
+    `narrowing` are the plugins that ruled nodes out before any was looked at; `notes` are counted already.
     """
     counts: dict[str, int] = {}
     rejected, pending = set(narrowing), set[str]()
@@ -53,7 +57,18 @@ def of_nodes(
         (pending if status.code is Code.PENDING else rejected).add(status.plugin)
         for reason in status.reasons:
             counts[reason] = counts.get(reason, 0) + count
-    return Diagnosis(nodes, counts, tuple(sorted(rejected)), tuple(sorted(pending)), codes=codes)
+    return Diagnosis(nodes, counts, tuple(sorted(rejected)), tuple(sorted(pending)), codes=codes, notes=notes)
+
+
+def counted(notes: Iterable[Notes]) -> dict[str, int]:
+    """On how many rows each note is."""
+    found: dict[str, int] = {}
+    for each in notes:
+        numbers = np.bincount(each.which, minlength=len(each.texts)).tolist()
+        for texts, count in zip(each.texts, numbers, strict=True):
+            for text in texts:
+                found[text] = found.get(text, 0) + count
+    return found
 
 
 def of_pod(nodes: int, status: Status, narrowing: Iterable[str]) -> Diagnosis:

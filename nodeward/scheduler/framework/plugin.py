@@ -71,6 +71,14 @@ class Rejected:
     reasons: Sequence[Status]
 
 
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What exactly a plugin has against rows it rejected: `texts[which[i]]` are the notes on the i-th of them."""
+
+    which: Ints
+    texts: Sequence[tuple[str, ...]]
+
+
 class Plugin(Protocol):
     """What every plugin has."""
 
@@ -102,6 +110,14 @@ class PreFilter(Plugin, Protocol):
 class ColumnFilter(Plugin, Protocol):
     def filter_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
         """Which of `rows` do not fit (None: all fit)."""
+        ...
+
+
+class NotedFilter(Plugin, Protocol):
+    """A filter whose reasons are few, so that nodes can be counted by them, and that can tell more of each node."""
+
+    def rejection_notes(self, pod: PodView, table: NodeTable, rows: Ints) -> Notes:
+        """What exactly it has against rows that its `filter_rows` rejected. Asked when a failure is told."""
         ...
 
 

@@ -1,6 +1,7 @@
 """TaintToleration: no pod on a node whose taints it does not tolerate, numbers included (KEP-5471).
 
-Nodes that would rather not have the pod (PreferNoSchedule) score lower, by how many such taints they have.
+Nodes that would rather not have the pod (PreferNoSchedule) score lower, by how many such taints they have. The reason
+for a rejection is upstream's; which taints it was is told in notes (docs/keps/kep-5471.md, Decided).
 """
 
 from __future__ import annotations
@@ -12,19 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.references import Taint
 from nodeward.rules.taints import blocking_taint, unwelcome
+from nodeward.rules.tolerations import has_unreadable_value
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.plugin import Cycle, Notes, Rejected
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status, unresolvable
 from nodeward.scheduler.plugins.normalizing import by_largest
 from nodeward.scheduler.plugins.setting import Setting
+from nodeward.scheduler.plugins.unreadable_taints import UnreadableTaints
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
     from nodeward.scheduler.cache.table import NodeTable
 
 REASON: Final = unresolvable("node(s) had untolerated taint(s)")
+#: What a note says of a taint that an `Lt` or `Gt` toleration should have been compared with.
+UNREADABLE: Final = " (the value is no number)"
 
 
 class TaintToleration:
@@ -33,6 +39,8 @@ class TaintToleration:
 
     def __init__(self, setting: Setting) -> None:
         self._numeric = setting.gates.enabled("TaintTolerationComparisonOperators")
+        # An explanation is told what it asks for, and logs nothing.
+        self._unreadable = UnreadableTaints() if setting.handle is not None and self._numeric else None
 
     def events_to_register(self) -> Sequence[Registered]:
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
@@ -40,8 +48,31 @@ class TaintToleration:
         return (Registered(node, self._after_node), Registered(tolerations, _after_tolerations))
 
     def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
-        fits = table.taint_sets.are_tolerated(cycle.pod.pod.spec.tolerations, table.taint_set[rows])
-        return None if fits.all() else Rejected(np.where(fits, -1, 0), (REASON,))
+        judged = table.taint_sets.judge(cycle.pod.pod.spec.tolerations)
+        fits = judged.fits[table.taint_set[rows]]
+        if fits.all():
+            return None
+        if self._unreadable is not None:
+            self._unreadable.report(cycle.pod, table, rows[~fits], judged.blocking)
+        return Rejected(np.where(fits, -1, 0), (REASON,))
+
+    def rejection_notes(self, pod: PodView, table: NodeTable, rows: NDArray[np.int64]) -> Notes:
+        """Name the taints of each row that the pod does not tolerate."""
+        tolerations = pod.pod.spec.tolerations
+        blocking = table.taint_sets.judge(tolerations).blocking
+        sets, which = np.unique(table.taint_set[rows], return_inverse=True)
+        texts: dict[tuple[str, str, str], str] = {}
+
+        def text(taint: Taint) -> str:
+            key = (taint.key, taint.value, taint.effect)
+            if key not in texts:
+                is_unreadable = self._numeric and has_unreadable_value(taint, tolerations)
+                texts[key] = _named(taint) + (UNREADABLE if is_unreadable else "")
+            return texts[key]
+
+        # Two taints of a node may differ in their effect alone.
+        notes = [tuple(dict.fromkeys(map(text, blocking[each]))) for each in sets.tolist()]
+        return Notes(which, notes)
 
     def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
         return REASON if self._blocks(pod, node.node) else SUCCESS
@@ -63,6 +94,10 @@ class TaintToleration:
     def _after_node(self, pod: PodView, old: Node | None, new: Node) -> Hint:
         was_blocked = old is None or self._blocks(pod, old)
         return Hint.QUEUE if was_blocked and not self._blocks(pod, new) else Hint.SKIP
+
+
+def _named(taint: Taint) -> str:
+    return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
 
 
 def _after_tolerations(pod: PodView, old: Any, new: Any) -> Hint:

@@ -143,13 +143,14 @@ def test_resources_of_the_cluster_are_not_counted_and_those_of_the_node_are() ->
     [
         ({"key": "sla", "operator": "Gt", "value": "900", "effect": "NoExecute"}, NUMERIC, True),
         ({"key": "sla", "operator": "Gt", "value": "960", "effect": "NoExecute"}, NUMERIC, False),
-        ({"key": "sla", "operator": "Gt", "value": "900", "effect": "NoExecute"}, "", False),
+        ({"key": "sla", "operator": "Gt", "value": "900", "effect": "NoExecute"}, "", True),
+        ({"key": "sla", "operator": "Lt", "value": "900", "effect": "NoExecute"}, "", False),
         ({"key": "sla", "operator": "Equal", "value": "950", "effect": "NoExecute"}, "", True),
         ({"operator": "Exists"}, "", True),
         (None, NUMERIC, False),
     ],
 )
-def test_no_execute_taints_count_with_numbers_under_the_kubelets_own_gate(
+def test_no_execute_taints_count_with_numbers_whatever_the_kubelets_own_gate_says(
     toleration: dict[str, str] | None, gates: str, is_taken: bool
 ) -> None:
     tainted = {"spec": {"taints": [{"key": "sla", "value": "950", "effect": "NoExecute"}]}}

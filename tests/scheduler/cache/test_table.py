@@ -126,7 +126,7 @@ class Drift(RuleBasedStateMachine):
             assert table.ports_on(row) == table.view(row).ports
             assert table.unschedulable[row] == here.spec.unschedulable
             assert table.is_open[row] == is_open(here)
-            fits = table.taint_sets.judge(())[0][table.taint_set[row]]
+            fits = table.taint_sets.judge(()).fits[table.taint_set[row]]
             assert fits == (blocking_taint(here.spec.taints, (), numeric=True) is None)
             features = FRAMEWORK.feature_set(here.status.declared_features)
             assert tuple(table.feature_words[row].tolist()) == features.as_words()
