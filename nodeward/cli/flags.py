@@ -242,6 +242,16 @@ def _why(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _tolerations(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-n", "--namespace", default="", metavar="NAMESPACE", help="look at one namespace (default: all)"
+    )
+    connection_flags(parser)
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="how to print the answer"
+    )
+
+
 def _scheduler(parser: argparse.ArgumentParser) -> None:
     connection_flags(parser, first="what --config says, ")
     parser.add_argument(
@@ -387,6 +397,15 @@ COMMANDS: Final = (
         _why,
         "Explain why a pod is not scheduled: for every node, every plugin of the scheduler\n"
         "that rejects it, or what each scores it. For any cluster; nothing in it is changed.",
+    ),
+    Command(
+        "tolerations",
+        "list who uses Lt and Gt tolerations (KEP-5471)",
+        "nodeward.cli.tolerations",
+        _tolerations,
+        "List the pods, workloads and claims whose tolerations use Lt or Gt, and what\n"
+        "becomes of each once TaintTolerationComparisonOperators is off: to be asked\n"
+        "before a rollback. For any cluster; nothing in it is changed.",
     ),
     Command(
         "report-readiness",

@@ -18,6 +18,7 @@ from nodeward.api.core_v1.cluster import ConfigMap
 from nodeward.api.core_v1.node import Node
 from nodeward.api.errors import ApiError
 from nodeward.base.errors import ConfigError
+from nodeward.cli.listing import aligned
 from nodeward.cluster.description import FleetPlan
 from nodeward.cluster.fleet_control import FILE, NAMESPACE, changes
 from nodeward.cluster.fleet_file import dump, load_fleet
@@ -189,11 +190,7 @@ def _table(plan: FleetPlan, nodes: list[Node]) -> list[str]:
         rows.append(
             (pool.name, str(pool.nodes), str(ready), pool.version, str(current), pool.feature_gates or "-")
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    lines = aligned(rows)
     for name, state in plan.nodes.items():
         told = [
             *(["cut off"] if state.is_cut_off else []),

@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
@@ -19,22 +19,18 @@ from nodeward.api.context import Context
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.defaults import DEFAULTS
-from nodeward.api.errors import ApiError
-from nodeward.api.meta import KubeObject
 from nodeward.api.readiness_v1alpha1 import AffectedPod, NodeReadinessRule
 from nodeward.api.validation import VALIDATORS
 from nodeward.base.errors import ConfigError
 from nodeward.base.fielderror import aggregate
+from nodeward.cli.listing import all_of, some_of
 from nodeward.cli.manifests import some
 from nodeward.features import Gates
-from nodeward.machinery.client import Client
 from nodeward.machinery.clock import RealClock
 from nodeward.machinery.connecting import connect
 from nodeward.machinery.kubeconfig import load_config
 from nodeward.rules.readiness_preview import Forecast, NodeForecast, forecast
 from nodeward.rules.readiness_rules import Action, compiled, conflict
-
-K = TypeVar("K", bound=KubeObject)
 
 #: More lines than this of one sort are left out, unless all are asked for.
 SHOWN: Final = 20
@@ -75,8 +71,9 @@ async def _ask(args: argparse.Namespace, rules: Sequence[NodeReadinessRule]) -> 
     config = load_config(environment, path=args.kubeconfig, context=args.context)
     client = connect(config, clock=RealClock(), environment=environment, component="nodeward-readiness")
     try:
-        nodes, pods = await _all(client, Node), await _all(client, Pod)
-        others, notes = await _rules(client)
+        nodes, pods = await all_of(client, Node), await all_of(client, Pod)
+        notes: list[str] = []
+        others = await some_of(client, NodeReadinessRule, notes, "conflicts with other rules are not known")
     finally:
         await client.aclose()
     previews: list[Preview] = []
@@ -90,20 +87,6 @@ async def _ask(args: argparse.Namespace, rules: Sequence[NodeReadinessRule]) -> 
         found = forecast(compiled(rule), nodes, pods, numeric=True)
         previews.append(Preview(rule, found, (*notes, *faults)))
     return previews
-
-
-async def _all(client: Client, kind: type[K]) -> list[K]:
-    return [obj async for page in client.list_pages(kind) for obj in page.items]
-
-
-async def _rules(client: Client) -> tuple[list[NodeReadinessRule], list[str]]:
-    try:
-        return await _all(client, NodeReadinessRule), []
-    except ApiError as error:
-        if error.code not in (403, 404):
-            raise
-        why = "may not be listed" if error.code == 403 else "are not served by this cluster"
-        return [], [f"nodereadinessrules {why}: conflicts with other rules are not known"]
 
 
 # -- the page

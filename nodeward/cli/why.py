@@ -11,7 +11,7 @@ import asyncio
 import os
 import re
 from collections.abc import Mapping
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
 import msgspec
 
@@ -20,6 +20,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import KubeObject
 from nodeward.base.errors import ConfigError, WorldError
+from nodeward.cli.listing import all_of, some_of
 from nodeward.cli.why_page import Answer, as_json, as_text
 from nodeward.features import Gates, Version
 from nodeward.features.gates import parse
@@ -32,8 +33,6 @@ from nodeward.scheduler.explaining import explain_pod
 from nodeward.scheduler.framework.listers import FixedListers
 from nodeward.scheduler.plugins import REGISTRY
 from nodeward.scheduler.settings import ProfileSettings, default_profile
-
-K = TypeVar("K", bound=KubeObject)
 
 _ENDED = ("Succeeded", "Failed")
 #: How a gate stands on the page of metrics of an API server.
@@ -84,11 +83,11 @@ async def _explained(
             f"the pod asks for the scheduler {wanted!r}, which is none of: "
             f"{', '.join(each.name for each in profiles)}; explained as {profile.name} would see it"
         )
-    nodes = await _all(client, Node)
-    pods = await _all(client, Pod)
+    nodes = await all_of(client, Node)
+    pods = await all_of(client, Pod)
     listers = FixedListers()
     for kind in _looked_up(profile):
-        for obj in await _some(client, kind, notes):
+        for obj in await some_of(client, kind, notes, "explained as if there were none"):
             listers.put(obj)
     explanation = explain_pod(pod, nodes, pods, listers, profile, gates, Version.parse(gates.version))
     return Answer(
@@ -167,22 +166,6 @@ async def _not_found(client: Client, namespace: str, name: str) -> NoReturn:
     near = difflib.get_close_matches(name, others, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     raise ConfigError(f"there is no pod {name!r} in namespace {namespace!r}{hint}")
-
-
-async def _all(client: Client, kind: type[K]) -> list[K]:
-    return [obj async for page in client.list_pages(kind) for obj in page.items]
-
-
-async def _some(client: Client, kind: type[KubeObject], notes: list[str]) -> list[KubeObject]:
-    """All of a kind the cluster may not have, or may not show: then that is said."""
-    try:
-        return await _all(client, kind)
-    except ApiError as error:
-        if error.code not in (403, 404):
-            raise
-        why = "may not be listed" if error.code == 403 else "are not served"
-        notes.append(f"{client.kind_of(kind).qualified_resource} {why}: explained as if there were none")
-        return []
 
 
 def _looked_up(profile: ProfileSettings) -> list[type[KubeObject]]:

@@ -6,12 +6,13 @@ With many nodes, those that are rejected for the same reasons share a line, unle
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 
+from nodeward.cli.listing import aligned
 from nodeward.scheduler.explaining import NodeExplanation, PodExplanation, Verdict
 from nodeward.scheduler.fit_error import most_notes
 
@@ -106,7 +107,7 @@ def _rejected(nodes: Sequence[NodeExplanation], *, one_by_one: bool) -> list[str
             for reason in _told([node.verdicts[number] for node in group]):
                 lines.append((name, verdict.plugin, reason, "may help" if verdict.resolvable else "no help"))
                 name = ""
-    return ["", *_table(lines)]
+    return ["", *aligned(lines)]
 
 
 def _reasons(node: NodeExplanation) -> tuple[Verdict, ...]:
@@ -130,19 +131,10 @@ def _liked(nodes: Sequence[NodeExplanation], limit: int) -> list[str]:
         shares = ", ".join(f"{plugin} {score}" for plugin, score in node.scores.items() if score)
         lines.append((node.name, str(node.total), shares or "nothing"))
     more = [f"and {len(nodes) - limit} more"] if len(nodes) > limit else []
-    return ["", *_table(lines), *more]
+    return ["", *aligned(lines), *more]
 
 
 def _names(group: Sequence[NodeExplanation]) -> str:
     names = ", ".join(node.name for node in group[:_NAMED])
     more = ", ..." if len(group) > _NAMED else ""
     return f"{len(group)}: {names}{more}"
-
-
-def _table(lines: Iterable[Sequence[str]]) -> list[str]:
-    rows = [tuple(line) for line in lines]
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return [
-        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]

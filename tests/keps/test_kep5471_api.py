@@ -279,21 +279,6 @@ async def test_a_newer_server_takes_what_an_older_one_of_the_same_cluster_does_n
         assert (await api.create(PODS, a_pod("q", tolerations=[above()]))).status == 422
 
 
-@statement("5471-T32")
-@played
-async def test_pods_with_numbers_are_found_by_their_fields() -> None:
-    async with served(gates=ON) as api:
-        (await api.create(PODS, a_pod("numeric", tolerations=[above()]))).ok()
-        (await api.create(PODS, a_pod("plain"))).ok()
-        listed = (await api.get(PODS))["items"]
-        found = [
-            each["metadata"]["name"]
-            for each in listed
-            if any(toleration.get("operator") in ("Lt", "Gt") for toleration in each["spec"]["tolerations"])
-        ]
-        assert found == ["numeric"]
-
-
 @played
 async def test_on_a_pod_that_exists_tolerations_are_only_added() -> None:
     async with served(gates=ON) as api:

@@ -92,7 +92,38 @@ def test_toleration_seconds_count_with_numbers_as_without() -> None:
     run_virtual(main)
 
 
-@statement("5471-T24")
+@statement("5471-T9", part="controllers")
+def test_a_value_that_changes_and_is_still_tolerated_does_not_restart_the_seconds() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with live(clock, Pool(name="n", feature_gates=GATE), gates=GATE) as each:
+            await each.run_pod("p", tolerations=[above("900", 60)])
+            await each.run_pod("worse", tolerations=[above("905", 60)])
+            await each.pass_time(5)
+            await set_taints(each, "n-0", taint("950"))
+            # As a monitor does that writes what it measures.
+            for value in ("940", "930", "920", "910", "960"):
+                await each.pass_time(10)
+                await set_taints(each, "n-0", taint(value))
+            await each.pass_time(8)
+            assert sorted(await each.places()) == ["p", "worse"]
+            await each.pass_time(4)
+            assert sorted(await each.places()) == [], (
+                "sixty seconds after the first value, not after the last"
+            )
+            # A value that ceases to be tolerated gives no seconds at all.
+            await set_taints(each, "n-0")
+            await each.run_pod("q", tolerations=[above("900", 600)])
+            await each.pass_time(5)
+            await set_taints(each, "n-0", taint("950"))
+            await each.pass_time(5)
+            await set_taints(each, "n-0", taint("900"))
+            await each.pass_time(3)
+            assert sorted(await each.places()) == []
+
+    run_virtual(main)
+
+
+@statement("5471-T24", part="controllers")
 def test_rolled_back_running_pods_go_on_unless_only_a_number_kept_them() -> None:
     async def main(clock: VirtualClock) -> None:
         async with live(clock, Pool(name="n", nodes=2, feature_gates=GATE), gates=GATE) as each:
@@ -168,7 +199,8 @@ def test_taints_from_conditions_come_and_go_besides_numbers_and_both_must_be_tol
     run_virtual(main)
 
 
-@statement("5471-T43")
+@statement("5471-T43", part="scheduler")
+@statement("5471-T43", part="controllers")
 def test_a_deployment_moves_to_nodes_that_are_still_good_enough() -> None:
     async def main(clock: VirtualClock) -> None:
         async with live(clock, Pool(name="n", nodes=3, feature_gates=GATE), gates=GATE) as each:
