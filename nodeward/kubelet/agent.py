@@ -63,6 +63,7 @@ class Agent:
         "is_registered",
         "lease",
         "lease_ns",
+        "measured_gates",
         "node",
         "outcomes",
         "room",
@@ -99,6 +100,8 @@ class Agent:
         #: results of gates' probes not yet looked at
         self.outcomes: dict[str, ProbeOutcome] = {}
         self.failures = 0
+        #: the readiness gates that have a gauge
+        self.measured_gates: tuple[str, ...] = ()
         #: when node and lease are looked at next (monotonic); an older deadline that comes up means nothing
         self.check_ns = 0
         self.lease_ns = 0

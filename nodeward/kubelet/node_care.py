@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from nodeward.api import codec
 from nodeward.api.coordination_v1 import Lease
 from nodeward.api.core_v1.node import Node
@@ -20,20 +22,24 @@ from nodeward.base.errors import WorldError
 from nodeward.kubelet.agent import Agent
 from nodeward.kubelet.config.settings import GateProbe
 from nodeward.kubelet.metrics import KubeletMetrics
+from nodeward.kubelet.node.conditions import NodeEvent
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.node.lease import NAMESPACE, Create, Outcome
 from nodeward.kubelet.node.registration import reconcile, retry_after_seconds
 from nodeward.kubelet.telling import Teller
 from nodeward.kubelet.wheel import GRID_NS, Wheel
+from nodeward.machinery.backoff import Curve, KeyedBackoff
 from nodeward.machinery.client import Client, PatchType
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.request_parts import path_of
 from nodeward.machinery.workqueue import WorkQueue
-from nodeward.rules.readiness import GateState, views
+from nodeward.rules.readiness import GateState, LabelChanges, label_changes, views
 
 LOG: Final = logging.getLogger(__name__)
 
 _SPREAD_NS: Final = 100 * SECOND
+#: After an outage, however long, the node is heard of within seconds.
+_STATUS_RETRY: Final = Curve(initial=0.005, cap=10.0)
 _MERGE: Final = {"content-type": PatchType.MERGE.value}
 
 
@@ -62,7 +68,9 @@ class NodeCare:
         self._leases = path_of(self._lease_kind, NAMESPACE)
         self.agents: Final[dict[str, Agent]] = {}
         #: names of nodes to look at, and of those whose lease is due
-        self.queue: Final[WorkQueue[str]] = WorkQueue(clock, name="node_status")
+        self.queue: Final[WorkQueue[str]] = WorkQueue(
+            clock, name="node_status", backoff=KeyedBackoff(_STATUS_RETRY)
+        )
         self.lease_queue: Final[WorkQueue[str]] = WorkQueue(clock, name="node_lease")
         self._probes: set[asyncio.Task[None]] = set()
 
@@ -73,6 +81,7 @@ class NodeCare:
 
     def remove(self, name: str) -> Agent | None:
         """No more is written for the node; its object stays, as when a kubelet stops."""
+        self._metrics.gate_satisfied.forget("node", name)
         return self.agents.pop(name, None)
 
     def saw(self, node: Node) -> None:
@@ -126,10 +135,8 @@ class NodeCare:
         step = agent.core.step(node, agent.facts, now_ns, mono_ns, outcomes)
         for gate in step.expired_gates:
             self._metrics.gate_timeouts.inc(gate)
-        if node.spec.readiness_gates and agent.core.readiness is not None:
-            for view in views(node.spec.readiness_gates, node.status.conditions):
-                holds = float(view.state is GateState.HOLDS)
-                self._metrics.gate_satisfied.set(holds, name, view.gate.condition_type)
+        if agent.core.readiness is not None:
+            self._measure_gates(agent, node)
         if step.patch is not None:
             try:
                 written = await self._client.patch(
@@ -143,6 +150,8 @@ class NodeCare:
             agent.core.reported(mono_ns, self._chance)
         for event in step.events:
             self._teller.about_node(agent, event)
+        if step.gate_labels:
+            await self._write_gate_labels(agent, step.gate_labels)
         when_ns = step.next_check_ns
         if agent.hands is None and step.patch is None:
             # Nothing changes by itself on a machine that is not there: the next look is due with the next report.
@@ -166,7 +175,7 @@ class NodeCare:
         now_ns, mono_ns = self._clock.now_ns(), self._clock.monotonic_ns()
         node, events = agent.core.first_node(agent.facts, now_ns)
         try:
-            made = await self._client.create(node)
+            made = await self._create(node)
         except ApiError as error:
             if error.reason == "AlreadyExists":
                 return await self._register_again(agent)
@@ -178,6 +187,18 @@ class NodeCare:
         for event in events:
             self._teller.about_node(agent, event)
         return None
+
+    async def _create(self, node: Node) -> Node:
+        """Create the object. If the API server refuses it, it may be for the label of a gate: then without those."""
+        try:
+            return await self._client.create(node)
+        except ApiError as error:
+            own = label_changes((), node.metadata.labels).remove
+            if error.code != 403 or not own:
+                raise
+            kept = {key: value for key, value in node.metadata.labels.items() if key not in own}
+            bare = replace(node, metadata=replace(node.metadata, labels=kept))
+            return await self._client.create(bare)
 
     async def _register_again(self, agent: Agent) -> float | None:
         """The name is there: from before a restart, or somebody made it by hand."""
@@ -220,7 +241,46 @@ class NodeCare:
         self.queue.add(agent.name)
         self._registered(agent)
 
-    # -- readiness gates the kubelet looks at itself (KEP-5233)
+    # -- readiness gates (KEP-5233)
+
+    def _measure_gates(self, agent: Agent, node: Node) -> None:
+        """Set the gauge of every gate; the gauge of a gate that was removed goes."""
+        gauge = self._metrics.gate_satisfied
+        present = {
+            each.gate.condition_type: each
+            for each in views(node.spec.readiness_gates, node.status.conditions)
+        }
+        for gone in [name for name in agent.measured_gates if name not in present]:
+            gauge.remove(agent.name, gone)
+        for name, view in present.items():
+            gauge.set(float(view.state is GateState.HOLDS), agent.name, name)
+        agent.measured_gates = tuple(present)
+
+    async def _write_gate_labels(self, agent: Agent, changes: LabelChanges) -> None:
+        """Write labels of gates; one that is refused costs no other, and is told once."""
+        labels = changes.patch()
+        try:
+            await self._patch_labels(agent, labels)
+            return
+        except ApiError as error:
+            if error.code != 403:
+                raise
+        for key, value in labels.items():
+            try:
+                await self._patch_labels(agent, {key: value})
+            except ApiError as error:
+                if error.code != 403 or agent.core.readiness is None:
+                    raise
+                agent.core.readiness.label_refused(key)
+                message = f"Node {agent.name} cannot change the label {key} of its readiness gate: {error}"
+                LOG.warning("%s", message)
+                self._teller.about_node(agent, NodeEvent("Warning", "ReadinessGateLabelRefused", message))
+
+    async def _patch_labels(self, agent: Agent, labels: dict[str, str | None]) -> None:
+        body = {"metadata": {"labels": labels}}
+        kind = self._node_kind
+        written = await self._client.patch(Node, agent.name, body, kind=kind, subresource="status")
+        self._took(agent, written)
 
     def _probe_gates(self, agent: Agent) -> None:
         readiness, node = agent.core.readiness, agent.node

@@ -12,7 +12,7 @@ take every waiting pod before the second. With BypassWithWarning the node opens 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -25,6 +25,10 @@ from nodeward.rules.taints import is_same
 
 TIMEOUT_EXCEEDED: Final = "TimeoutExceeded"
 NODE_RESTARTED: Final = "NodeRestarted"
+#: On a node: its kubelet runs the timers of its gates, said with the kubelet's version, so that it means nothing any
+#: more when an older kubelet takes over. A kubelet that knows of gates and has them switched off says `NOT_TIMED`.
+TIMED_BY_ANNOTATION: Final = "kubelet.kubernetes.io/readiness-gates-timed-by"
+NOT_TIMED: Final = "none"
 #: On a node: what the node lifecycle controller did about its gates. Nodes may not write it: taints in it are removed.
 RECORD_ANNOTATION: Final = "node-lifecycle.kubernetes.io/readiness-gates"
 TAINT: Final = "Taint"
@@ -85,6 +89,17 @@ class LabelChanges:
 
     def __bool__(self) -> bool:
         return bool(self.put or self.remove)
+
+    def without(self, keys: Container[str]) -> LabelChanges:
+        """The changes that are not about these keys."""
+        return LabelChanges(
+            tuple(key for key in self.put if key not in keys),
+            tuple(key for key in self.remove if key not in keys),
+        )
+
+    def patch(self) -> dict[str, str | None]:
+        """The changes as the `labels` of a merge patch."""
+        return {**dict.fromkeys(self.put, "true"), **dict.fromkeys(self.remove)}
 
 
 def state_of(condition: NodeCondition | None) -> GateState:
@@ -155,6 +170,41 @@ def taint_text(taint: Taint) -> str:
 def is_open(node: Node) -> bool:
     """Whether the gates let general pods in. A node without gates is as it always was: they do not decide."""
     return not waiting_for(node)
+
+
+def is_timed_by_kubelet(node: Node) -> bool:
+    """Whether the node's kubelet runs the timers of its gates; if not, the node lifecycle controller does.
+
+    Where the kubelet says nothing about it, the label of a gate or a condition that only a kubelet writes says it.
+    """
+    said = node.metadata.annotations.get(TIMED_BY_ANNOTATION)
+    if said is not None:
+        return said == node.status.node_info.kubelet_version
+    types = {gate.condition_type: None for gate in node.spec.readiness_gates}
+    return any(LABEL_PREFIX + name in node.metadata.labels for name in types) or any(
+        each.type in types and each.reason == NODE_RESTARTED for each in node.status.conditions
+    )
+
+
+def condition_now(
+    before: NodeCondition | None, name: str, status: str, reason: str, message: str, now: str
+) -> NodeCondition:
+    """A condition as it is to be written; the transition time moves only with the status."""
+    kept = before.last_transition_time if before is not None and before.status == status else now
+    return NodeCondition(
+        type=name,
+        status=status,
+        last_heartbeat_time=now,
+        last_transition_time=kept,
+        reason=reason,
+        message=message,
+    )
+
+
+def given_up(gate: NodeReadinessGate, before: NodeCondition | None, now: str) -> NodeCondition:
+    """The condition of a gate whose time is over."""
+    message = f"the condition was not True within {gate.timeout_seconds or 0} seconds"
+    return condition_now(before, gate.condition_type, "Unknown", TIMEOUT_EXCEEDED, message, now)
 
 
 def is_exempt(pod: ObjectMeta) -> bool:

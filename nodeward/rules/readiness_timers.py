@@ -1,7 +1,8 @@
-"""The timers of readiness gates, as the kubelet runs them (KEP-5233): when does a gate that nobody satisfies give up.
+"""The timers of readiness gates (KEP-5233): when does a gate that nobody satisfies give up.
 
-A `Timers` value is one kubelet run; it is never stored, so a restart starts all timers anew. `advance` takes the
-gates and conditions as the kubelet knows them and `now_ns` (monotonic), and gives the next value and the gates whose
+The kubelet runs them, and the node lifecycle controller for nodes whose kubelet does not know of gates. A `Timers`
+value is one run of either; it is never stored, so a restart starts all timers anew. `advance` takes the gates and
+conditions as its caller knows them and `now_ns` (monotonic), and gives the next value and the gates whose
 condition must be written as Unknown with reason TimeoutExceeded. It may be asked at any time and any number of
 times.
 

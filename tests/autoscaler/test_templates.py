@@ -20,6 +20,7 @@ from nodeward.kubelet.node.specification import NodeModel
 from nodeward.scheduler.explaining import explain_pod
 from nodeward.scheduler.framework.listers import FixedListers
 from nodeward.scheduler.settings import default_profile
+from tests.keps.ledger import statement
 from tests.keps.test_kep5233_scheduler import NETWORK, STORAGE, condition, gated
 from tests.keps.test_kep5328_scheduler import FEATURE, declaring, needy
 from tests.scheduler.running import node, pod
@@ -69,6 +70,7 @@ def test_a_group_without_nodes_is_expected_to_declare_what_a_kubelet_reports(
     assert fits(needy("p"), template) == expected
 
 
+@statement("5233-R39", part="library")
 def test_a_held_node_is_on_its_way_and_pods_that_wait_for_it_need_no_other() -> None:
     held = gated("held", condition(NETWORK, "True"), gates=(NETWORK, STORAGE))
     assert usability(held) is Usability.UPCOMING

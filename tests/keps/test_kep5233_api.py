@@ -188,6 +188,22 @@ async def test_gates_are_set_at_registration_and_added_changed_and_removed_later
             assert "readinessGates" not in after["spec"]
 
 
+@statement("5233-R27", part="library")
+@played
+async def test_a_gate_whose_label_no_kubelet_may_set_is_warned_of_once() -> None:
+    async with served(gates=ON) as api:
+        restricted = ["node-restriction.kubernetes.io/A", "sub.node-restriction.kubernetes.io/B"]
+        made = await api.create(NODES, a_node(readinessGates=[gate(), *(gate(each) for each in restricted)]))
+        made.ok()
+        assert made.warnings == [
+            f"spec.readinessGates[{number}].conditionType: kubelets may not set labels under "
+            f'"node-restriction.kubernetes.io": the node will not have the label "readiness-gate.{name}"'
+            for number, name in enumerate(restricted, start=1)
+        ]
+        later = await api.merge(f"{NODES}/n", {"spec": {"unschedulable": True}})
+        assert (later.status, later.warnings) == (200, [])
+
+
 REPORTER = User("reporter")
 ROLES = "/apis/rbac.authorization.k8s.io/v1"
 

@@ -1,204 +1,328 @@
-"""KEP-5233 on the node: gates, timers, labels, reboots and restarts, as the kubelet's core decides them.
+"""KEP-5233 on the node: gates, timers, labels, reboots and restarts, of a real kubelet with its node's own rights.
 
-The core alone, with the API server's own merging; more cases are in tests/kubelet/node/test_readiness.py.
+Every kubelet here is the real `Host` as the user `system:node:NAME` before an API server with the Node authorizer,
+RBAC and NodeRestriction; the test plays reporters and administrators. More cases of the core alone are in
+tests/kubelet/node/test_readiness.py; labels and who keeps the time are in test_kep5233_labels.py.
 """
 
 from __future__ import annotations
 
-from nodeward.api.core_v1.node import NodeReadinessGate
-from nodeward.api.core_v1.references import Taint
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from nodeward.api.core_v1.node import Node
 from nodeward.kubelet.node.conditions import ALL_WELL, NodeFacts
-from nodeward.kubelet.node.registration import reconcile
+from nodeward.machinery.clock import VirtualClock
+from nodeward.machinery.virtual_loop import run_virtual
 from nodeward.rules.readiness import waiting_for
 from tests.keps.ledger import statement
-from tests.kubelet.node.nodes import READINESS, Run, merged, settings, specification
-from tests.rules.test_readiness import CNI, DISK, gate
+from tests.keps.node_identity import Kubelet, NodeWorld, node_world
+from tests.scheduler.running import pod
 
-STOPPED = NodeFacts(errors=("container runtime is down",))
-TAINT = Taint(key="example.com/no-cni", effect="NoSchedule")
+GATE = "NodeReadinessGates=true"
+CNI = "network.kubernetes.io/CNIReady"
+DISK = "example.com/DiskReady"
+MARK = {"key": "example.com/no-cni", "effect": "NoSchedule"}
 TIMEOUT = ("Unknown", "TimeoutExceeded")
 RESTARTED = ("Unknown", "NodeRestarted")
+MISSING = ("", "")
+STOPPED = NodeFacts(errors=("container runtime is down",))
 
 
-def started(*gates: NodeReadinessGate, facts: NodeFacts = ALL_WELL) -> Run:
-    return Run(specification(settings(READINESS, *gates)), facts)
+def bypass(name: str, seconds: int = 180) -> dict[str, Any]:
+    return {"conditionType": name, "timeoutSeconds": seconds, "failureAction": "BypassWithWarning"}
 
 
-def bypass(name: str, seconds: int = 180) -> NodeReadinessGate:
-    return gate(name, "BypassWithWarning", seconds=seconds)
+def tainting(name: str, seconds: int = 180, effect: str = "NoSchedule") -> dict[str, Any]:
+    mark = {**MARK, "effect": effect}
+    return {
+        "conditionType": name,
+        "timeoutSeconds": seconds,
+        "failureAction": "Taint",
+        "readinessTaint": mark,
+    }
+
+
+class Scene:
+    """One kubelet, `n1`, and the seconds since it said Ready for the first time."""
+
+    def __init__(self, world: NodeWorld, kubelet: Kubelet) -> None:
+        self.world = world
+        self.kubelet = kubelet
+        self._began_ns = world.clock.monotonic_ns()
+
+    async def until(self, seconds: float) -> None:
+        passed = (self.world.clock.monotonic_ns() - self._began_ns) / 1e9
+        await self.world.pass_time(seconds - passed)
+
+    async def said(self, *names: str) -> list[tuple[str, str]]:
+        return [await self.world.condition(name) for name in names]
+
+    async def report(self, name: str, status: str, reason: str = "Checked") -> None:
+        said = {"type": name, "status": status, "reason": reason}
+        await self.world.client.patch(Node, "n1", {"status": {"conditions": [said]}}, subresource="status")
+
+    async def write(self, body: dict[str, Any]) -> None:
+        """What an administrator does to the node."""
+        await self.world.client.patch(Node, "n1", body)
+
+    async def node(self) -> Node:
+        return await self.world.node("n1")
+
+    def patches(self) -> list[dict[str, Any]]:
+        """The bodies of the kubelet's patches of its node so far."""
+        return [
+            call.tree
+            for call in self.kubelet.wire.calls
+            if call.method == "PATCH" and "/nodes/n1" in call.path
+        ]
+
+    def written_conditions(self) -> list[dict[str, Any]]:
+        return [each for patch in self.patches() for each in patch.get("status", {}).get("conditions", ())]
+
+
+def play(
+    act: Callable[[Scene], Awaitable[None]], *gates: dict[str, Any], gates_of_node: str = GATE, **world: Any
+) -> None:
+    """A node whose kubelet is configured with these gates, and what happens to it from the start."""
+
+    async def main(clock: VirtualClock) -> None:
+        async with node_world(clock, gates=GATE, **world) as found:
+            kubelet = await found.start_kubelet(
+                feature_gates=gates_of_node, config={"nodeReadinessGates": list(gates)}, seconds=0
+            )
+            scene = Scene(found, kubelet)
+            await found.pass_time(2)
+            await act(scene)
+
+    run_virtual(main)
 
 
 @statement("5233-R6", part="kubelet")
 def test_gates_of_the_configuration_are_in_the_spec_from_registration_and_those_of_others_count_too() -> None:
-    run = started(bypass(CNI, 30))
-    assert [each.condition_type for each in run.node.spec.readiness_gates] == [CNI]
-    plain = Run(specification(settings(READINESS)))
-    found = reconcile(plain.node, run.specification)
-    assert found.spec_patch is not None
-    assert merged(plain.node, found.spec_patch).spec.readiness_gates == [bypass(CNI, 30)]
-    theirs = {"conditionType": DISK, "timeoutSeconds": 20, "failureAction": "BypassWithWarning"}
-    plain.others_write({"spec": {"readinessGates": [theirs]}})
-    plain.until(21)
-    assert plain.said(DISK) == TIMEOUT
+    async def act(scene: Scene) -> None:
+        created = scene.kubelet.wire.sent("POST", "/nodes")[0]
+        assert [each["conditionType"] for each in created.tree["spec"]["readinessGates"]] == [CNI]
+        await scene.write({"spec": {"readinessGates": [bypass(DISK, 20)]}})
+        await scene.until(25)
+        assert await scene.said(CNI, DISK) == [MISSING, TIMEOUT]
+        # It comes back with another gate in its configuration: that is merged into the spec.
+        third = bypass("example.com/Third", 30)
+        await scene.kubelet.restart(config={"nodeReadinessGates": [bypass(CNI, 240), third]})
+        found = {
+            each.condition_type: each.timeout_seconds for each in (await scene.node()).spec.readiness_gates
+        }
+        assert found == {CNI: 240, DISK: 20, "example.com/Third": 30}
+
+    play(act, bypass(CNI))
 
 
 @statement("5233-R16", part="kubelet")
 def test_the_timer_starts_when_the_kubelet_says_ready() -> None:
-    run = started(bypass(CNI), facts=STOPPED)
-    run.until(60)
-    run.facts = ALL_WELL
-    run.look()
-    run.until(239)
-    assert run.said(CNI) == ("", "")
-    run.until(240)
-    assert run.said(CNI) == TIMEOUT
+    async def main(clock: VirtualClock) -> None:
+        async with node_world(clock, gates=GATE) as world:
+            config = {"nodeReadinessGates": [bypass(CNI)]}
+            kubelet = await world.start_kubelet(feature_gates=GATE, config=config, seconds=0)
+            agent = kubelet.host.nodes.agents["n1"]
+            agent.facts = STOPPED
+            await world.pass_time(60)
+            assert await world.condition("Ready") == ("False", "KubeletNotReady")
+            agent.facts = ALL_WELL
+            await world.pass_time(179)
+            assert await world.condition("Ready") == ("True", "KubeletReady")
+            assert await world.condition(CNI) == MISSING
+            await world.pass_time(12)
+            assert await world.condition(CNI) == TIMEOUT
+
+    run_virtual(main)
 
 
 @statement("5233-R17", part="kubelet")
 def test_each_gate_has_its_own_timer() -> None:
-    run = started(bypass(CNI, 180), bypass(DISK, 300))
-    run.until(180)
-    assert (run.said(CNI), run.said(DISK)) == (TIMEOUT, ("", ""))
-    run.until(300)
-    assert (run.said(CNI), run.said(DISK)) == (TIMEOUT, TIMEOUT)
+    async def act(scene: Scene) -> None:
+        await scene.until(178)
+        assert await scene.said(CNI, DISK) == [MISSING, MISSING]
+        await scene.until(182)
+        assert await scene.said(CNI, DISK) == [TIMEOUT, MISSING]
+        await scene.until(298)
+        assert await scene.said(DISK) == [MISSING]
+        await scene.until(302)
+        assert await scene.said(CNI, DISK) == [TIMEOUT, TIMEOUT]
+
+    play(act, bypass(CNI, 180), bypass(DISK, 300))
 
 
 @statement("5233-R18", part="kubelet")
 def test_at_expiry_the_kubelet_writes_unknown_and_why() -> None:
-    run = started(bypass(CNI))
-    run.report(CNI, "False", "Initializing")
-    run.until(180)
-    found = run.condition(CNI)
-    assert found is not None
-    assert (found.status, found.reason) == TIMEOUT
-    assert found.message == "the condition was not True within 180 seconds"
-    assert found.last_transition_time is not None
+    async def act(scene: Scene) -> None:
+        await scene.report(CNI, "False", "Initializing")
+        await scene.until(182)
+        node = await scene.node()
+        (found,) = [each for each in node.status.conditions if each.type == CNI]
+        assert (found.status, found.reason) == TIMEOUT
+        assert found.message == "the condition was not True within 180 seconds"
+        assert found.last_transition_time == "2026-01-01T00:03:00Z"
+        (written,) = [each for each in scene.written_conditions() if each["type"] == CNI]
+        assert written["reason"] == "TimeoutExceeded"
+        assert waiting_for(node) == []
+
+    play(act, bypass(CNI))
 
 
 @statement("5233-R19", part="kubelet")
 def test_a_condition_that_held_in_time_is_left_alone() -> None:
-    run = started(bypass(CNI))
-    run.until(179)
-    run.report(CNI, "True", "Works")
-    run.until(2000)
-    assert run.said(CNI) == ("True", "Works")
-    assert not any(CNI in str(patch) for patch in run.patches)
+    async def act(scene: Scene) -> None:
+        await scene.until(175)
+        await scene.report(CNI, "True", "Works")
+        await scene.until(2000)
+        assert await scene.said(CNI) == [("True", "Works")]
+        assert not any(each["type"] == CNI for each in scene.written_conditions())
+
+    play(act, bypass(CNI))
 
 
 @statement("5233-R20")
 def test_without_an_api_server_an_expiry_is_kept_and_sent_later() -> None:
-    run = started(bypass(CNI))
-    run.until(100)
-    run.is_cut_off = True
-    run.until(900)
-    assert run.said(CNI) == ("", "")
-    assert run.expired == [CNI], "it expired on time, and once"
-    run.is_cut_off = False
-    run.until(910)
-    assert run.said(CNI) == TIMEOUT
+    async def act(scene: Scene) -> None:
+        await scene.until(100)
+        await scene.kubelet.cut_off()
+        await scene.until(900)
+        assert await scene.said(CNI) == [MISSING]
+        timeouts = f'kubelet_node_readiness_gate_timeouts_total{{condition_type="{CNI}"}} 1.0'
+        assert timeouts in scene.kubelet.metrics(), "it expired on time, and once"
+        scene.kubelet.reconnect()
+        await scene.until(960)
+        assert await scene.said(CNI) == [TIMEOUT]
+
+    play(act, bypass(CNI))
 
 
 @statement("5233-R21", part="kubelet")
 def test_a_kubelet_restart_starts_all_timers_anew() -> None:
-    run = started(bypass(CNI), bypass(DISK, 150))
-    run.until(100)
-    after = run.restarted()
-    after.until(249)
-    assert (after.said(CNI), after.said(DISK)) == (("", ""), ("", ""))
-    after.until(279)
-    assert (after.said(CNI), after.said(DISK)) == (("", ""), TIMEOUT)
-    after.until(280)
-    assert after.said(CNI) == TIMEOUT
+    async def act(scene: Scene) -> None:
+        await scene.until(100)
+        await scene.kubelet.restart(seconds=0)
+        await scene.until(248)
+        assert await scene.said(CNI, DISK) == [MISSING, MISSING]
+        await scene.until(253)
+        assert await scene.said(CNI, DISK) == [MISSING, TIMEOUT]
+        await scene.until(283)
+        assert await scene.said(CNI) == [TIMEOUT]
+
+    play(act, bypass(CNI), bypass(DISK, 150))
 
 
 @statement("5233-R22", part="kubelet")
 def test_a_gate_added_later_counts_from_when_the_kubelet_sees_it() -> None:
-    run = Run(specification(settings(READINESS)))
-    run.until(1000)
-    added = {"conditionType": CNI, "timeoutSeconds": 60, "failureAction": "BypassWithWarning"}
-    run.others_write({"spec": {"readinessGates": [added]}})
-    run.look()
-    run.until(1059)
-    assert run.said(CNI) == ("", "")
-    run.until(1060)
-    assert run.said(CNI) == TIMEOUT
+    async def act(scene: Scene) -> None:
+        await scene.until(1000)
+        await scene.write({"spec": {"readinessGates": [bypass(CNI, 60)]}})
+        await scene.until(1059)
+        assert await scene.said(CNI) == [MISSING]
+        await scene.until(1061)
+        assert await scene.said(CNI) == [TIMEOUT]
+        # Only the kubelet wrote it: the node lifecycle controller leaves the node to it.
+        assert [each["reason"] for each in scene.written_conditions() if each["type"] == CNI] == [
+            "TimeoutExceeded"
+        ]
+
+    play(act, has_controllers=True)
 
 
 @statement("5233-R26")
 def test_the_kubelet_never_touches_taints() -> None:
-    run = started(gate(CNI, "Taint", TAINT, 30))
-    assert run.node.spec.taints == []
-    run.until(60)
-    assert run.said(CNI) == TIMEOUT
-    run.others_write({"spec": {"taints": [{"key": TAINT.key, "effect": TAINT.effect}]}})
-    run.report(CNI, "True")
-    run.until(600)
-    after = run.restarted(specification(run.specification.settings, boot="boot-2"))
-    after.until(1200)
-    assert after.node.spec.taints == [TAINT]
-    assert not any("spec" in patch for patch in (*run.patches, *after.patches))
-    found = reconcile(after.node, after.specification)
-    assert found.spec_patch is None
+    async def act(scene: Scene) -> None:
+        await scene.until(32)
+        assert await scene.said(CNI) == [TIMEOUT]
+        assert MARK["key"] not in [each.key for each in (await scene.node()).spec.taints]
+        await scene.write({"spec": {"taints": [MARK]}})
+        await scene.report(CNI, "True")
+        await scene.until(600)
+        await scene.kubelet.reboot("boot-2", seconds=60)
+        assert [each.key for each in (await scene.node()).spec.taints] == [MARK["key"]]
+        assert not any(
+            "taints" in call.body.decode() for call in scene.kubelet.wire.calls if call.method == "PATCH"
+        )
+        assert all("taints" not in call.tree["spec"] for call in scene.kubelet.wire.sent("POST", "/nodes"))
+        refused = [call for call in scene.kubelet.wire.calls if call.status == 403]
+        assert refused == []
 
-
-@statement("5233-R27", part="kubelet")
-def test_labels_follow_the_gates() -> None:
-    run = started(bypass(CNI))
-    key, other = f"readiness-gate.{CNI}", f"readiness-gate.{DISK}"
-    assert run.node.metadata.labels[key] == "true"
-    added = {"conditionType": DISK, "timeoutSeconds": 60, "failureAction": "BypassWithWarning"}
-    run.others_write({"spec": {"readinessGates": [added]}, "metadata": {"labels": {key: "vandal"}}})
-    run.until(10)
-    assert (run.node.metadata.labels[key], run.node.metadata.labels[other]) == ("true", "true")
-    run.others_write({"spec": {"readinessGates": [{"conditionType": CNI, "$patch": "delete"}]}})
-    run.until(20)
-    assert key not in run.node.metadata.labels
-    assert run.node.metadata.labels[other] == "true"
-    assert run.node.metadata.labels["kubernetes.io/hostname"] == "n1"
+    play(act, tainting(CNI, 30))
 
 
 @statement("5233-R29")
 def test_network_conditions_are_not_summed_up() -> None:
     proxy = "network.kubernetes.io/NetworkProxyReady"
-    run = started(bypass(CNI), bypass(proxy))
-    run.report(CNI, "True")
-    run.report(proxy, "False", "Starting")
-    run.until(100)
-    types = sorted(each.type for each in run.node.status.conditions)
-    assert types == sorted(["MemoryPressure", "DiskPressure", "PIDPressure", "Ready", CNI, proxy])
-    assert run.said("Ready") == ("True", "KubeletReady")
+
+    async def act(scene: Scene) -> None:
+        await scene.report(CNI, "True")
+        await scene.report(proxy, "False", "Starting")
+        await scene.until(100)
+        node = await scene.node()
+        types = sorted(each.type for each in node.status.conditions)
+        assert types == sorted(["MemoryPressure", "DiskPressure", "PIDPressure", "Ready", CNI, proxy])
+        assert await scene.said("Ready") == [("True", "KubeletReady")]
+        assert waiting_for(node) == [proxy]
+
+    play(act, bypass(CNI), bypass(proxy))
 
 
 @statement("5233-R30", part="kubelet")
 def test_after_a_reboot_present_conditions_are_unknown_and_missing_ones_stay_missing() -> None:
-    run = started(bypass(CNI), bypass(DISK))
-    run.report(CNI, "True", "Works")
-    run.report("example.com/Other", "True", "NoGate")
-    after = run.restarted(specification(run.specification.settings, boot="boot-2"))
-    after.until(10)
-    assert after.said(CNI) == RESTARTED
-    assert after.said(DISK) == ("", "")
-    assert after.said("example.com/Other") == ("True", "NoGate")
-    assert after.events == ["Rebooted"]
-    assert waiting_for(after.node) == [CNI, DISK]
-    after.report(CNI, "True", "Works")
-    after.until(100)
-    assert after.said(CNI) == ("True", "Works")
-    assert waiting_for(after.node) == [DISK]
+    async def act(scene: Scene) -> None:
+        await scene.report(CNI, "True", "Works")
+        await scene.report("example.com/Other", "True", "NoGate")
+        await scene.until(20)
+        await scene.kubelet.reboot("boot-2", seconds=10)
+        assert await scene.said(CNI, DISK, "example.com/Other") == [RESTARTED, MISSING, ("True", "NoGate")]
+        assert waiting_for(await scene.node()) == [CNI, DISK]
+        assert "Rebooted" in [reason for reason, _ in await scene.world.events("n1")]
+        await scene.world.add(pod("p"))
+        assert (await scene.world.pod("p")).spec.node_name == ""
+        await scene.report(CNI, "True", "Works")
+        await scene.report(DISK, "True", "Works")
+        await scene.world.pass_time(10)
+        assert (await scene.world.pod("p")).spec.node_name == "n1"
+        assert await scene.said(CNI) == [("True", "Works")]
+
+    play(act, bypass(CNI), bypass(DISK), has_scheduler=True, has_controllers=True)
+
+
+@statement("5233-R30", part="kubelet")
+def test_the_new_boot_id_and_what_it_unsettles_are_one_write() -> None:
+    async def act(scene: Scene) -> None:
+        await scene.report(CNI, "True", "Works")
+        before = len(scene.kubelet.wire.calls)
+        await scene.kubelet.reboot("boot-2", seconds=10)
+        written = [
+            call.tree["status"]
+            for call in scene.kubelet.wire.calls[before:]
+            if call.method == "PATCH"
+            and call.path.endswith("/status")
+            and b"boot-2" in call.body
+            and b"nodeInfo" in call.body
+        ]
+        (first,) = written
+        assert "NodeRestarted" in [each.get("reason") for each in first["conditions"] if each["type"] == CNI]
+
+    play(act, bypass(CNI))
 
 
 @statement("5233-R32")
 def test_a_kubelet_restart_leaves_conditions_alone() -> None:
-    run = started(bypass(CNI), bypass(DISK))
-    run.report(CNI, "True", "Works")
-    run.report(DISK, "False", "KubeletAway")
-    after = run.restarted()
-    after.until(100)
-    assert (after.said(CNI), after.said(DISK)) == (("True", "Works"), ("False", "KubeletAway"))
-    assert not any(CNI in str(patch) or DISK in str(patch) for patch in after.patches)
-    after.report(DISK, "True", "KubeletBack")
-    after.until(600)
-    assert after.said(DISK) == ("True", "KubeletBack")
+    async def act(scene: Scene) -> None:
+        await scene.report(CNI, "True", "Works")
+        await scene.report(DISK, "False", "KubeletAway")
+        before = len(scene.written_conditions())
+        await scene.kubelet.restart(seconds=100)
+        assert await scene.said(CNI, DISK) == [("True", "Works"), ("False", "KubeletAway")]
+        assert not any(each["type"] in (CNI, DISK) for each in scene.written_conditions()[before:])
+        assert "Rebooted" not in [reason for reason, _ in await scene.world.events("n1")]
+        await scene.report(DISK, "True", "KubeletBack")
+        await scene.until(600)
+        assert await scene.said(DISK) == [("True", "KubeletBack")]
+
+    play(act, bypass(CNI), bypass(DISK))
 
 
 @statement("5233-R40", part="kubelet")
@@ -208,11 +332,70 @@ def test_configuration_kernel_and_service_gates_are_nothing_special() -> None:
         "kernel.my-corp.com/Ready",
         "systemd.my-corp.com/MyServiceHealthy",
     ]
-    run = started(*(bypass(name, 60) for name in names))
-    assert waiting_for(run.node) == names
-    for number, name in enumerate(names, start=1):
-        run.report(name, "True", "Verified")
-        assert waiting_for(run.node) == names[number:]
-    after = run.restarted(specification(run.specification.settings, boot="boot-2"))
-    after.look()
-    assert [after.said(name) for name in names] == [RESTARTED] * 3
+
+    async def act(scene: Scene) -> None:
+        assert waiting_for(await scene.node()) == names
+        for number, name in enumerate(names, start=1):
+            await scene.report(name, "True", "Verified")
+            assert waiting_for(await scene.node()) == names[number:]
+        await scene.until(20)
+        await scene.kubelet.restart(seconds=20)
+        assert waiting_for(await scene.node()) == [], "a restart of the kubelet is nothing to them"
+        await scene.kubelet.reboot("boot-2", seconds=20)
+        assert await scene.said(*names) == [RESTARTED] * 3
+
+    play(act, *(bypass(name, 600) for name in names))
+
+
+@statement("5233-R42", part="kubelet")
+def test_ready_keeps_its_meaning_and_nobody_manages_reporters_or_the_order_of_starting() -> None:
+    async def act(scene: Scene) -> None:
+        early = pod("early")
+        early.spec.node_name = "n1"
+        await scene.world.add(early)
+        # Gates wait, and the node is Ready and starts what is bound to it, in whatever order it comes.
+        assert waiting_for(await scene.node()) == [CNI, DISK]
+        assert await scene.said("Ready") == [("True", "KubeletReady")]
+        assert (await scene.world.pod("early")).status.phase == "Running"
+        await scene.until(190)
+        assert await scene.said("Ready", CNI, DISK) == [("True", "KubeletReady"), TIMEOUT, TIMEOUT]
+        assert (await scene.world.pod("early")).status.container_statuses[0].restart_count == 0
+        methods = {(call.method, call.path.split("?")[0]) for call in scene.kubelet.wire.calls}
+        assert not any("daemonsets" in path for _, path in methods), (
+            "reporters are not the kubelet's business"
+        )
+        assert not any(method == "DELETE" for method, _ in methods)
+
+    play(act, bypass(CNI), tainting(DISK))
+
+
+@statement("5233-R13", part="kubelet")
+def test_the_kubelet_starts_what_is_bound_to_it_also_between_a_timeout_and_its_taint() -> None:
+    """Whether a node is open is the scheduler's question; the kubelet asks for NoExecute taints alone."""
+
+    async def act(scene: Scene) -> None:
+        await scene.until(35)
+        assert await scene.said(CNI) == [TIMEOUT]
+        assert waiting_for(await scene.node()) == [CNI]
+        for name in ("between", "after"):
+            bound = pod(name)
+            bound.spec.node_name = "n1"
+            await scene.world.add(bound)
+            await scene.write({"spec": {"taints": [{**MARK, "effect": "NoExecute"}]}})
+            await scene.world.pass_time(5)
+        assert (await scene.world.pod("between")).status.phase == "Running"
+        after = (await scene.world.pod("after")).status
+        assert (after.phase, after.reason) == ("Failed", "TaintToleration")
+
+    play(act, tainting(CNI, 30, "NoExecute"))
+
+
+def test_an_idle_node_with_gates_writes_nothing_but_its_reports() -> None:
+    async def act(scene: Scene) -> None:
+        await scene.report(CNI, "True")
+        await scene.until(20)
+        before = len(scene.patches())
+        await scene.until(620)
+        assert len(scene.patches()) - before <= 5, "a report every five minutes, give or take half of it"
+
+    play(act, bypass(CNI))

@@ -231,7 +231,7 @@ def test_no_condition_type_is_special(name: str) -> None:
     assert is_open(node([gate(name)], READY, condition(name, "True")))
 
 
-@statement("5233-R42")
+@statement("5233-R42", part="library")
 def test_gates_change_nothing_about_ready_and_promise_no_order() -> None:
     gates = [gate(CNI), gate(DISK)]
     first = node(gates, READY, condition(DISK, "True"), condition(CNI, "True"))

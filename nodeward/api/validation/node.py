@@ -18,7 +18,7 @@ from nodeward.api.validation.addresses import cidr_warnings, is_dual_stack, pars
 from nodeward.api.validation.metadata import METADATA, validate_metadata, validate_metadata_update
 from nodeward.api.validation.names import DNS_SUBDOMAIN_LIMIT, dns_subdomain, label_key_faults, size
 from nodeward.api.validation.node_config import validate_config_source, validate_config_status
-from nodeward.api.validation.node_readiness import validate_readiness_gates
+from nodeward.api.validation.node_readiness import readiness_gate_warnings, validate_readiness_gates
 from nodeward.api.validation.resources import validate_quantity
 from nodeward.api.validation.tolerations import validate_taints
 from nodeward.api.validation.validator import distinct
@@ -147,7 +147,8 @@ def node_warnings(new: Node, old: Node | None, ctx: Context) -> list[str]:
         warnings.append("spec.externalID: this field is deprecated, and is unused by Kubernetes")
     for i, cidr in enumerate(new.spec.pod_cidrs):
         warnings += cidr_warnings(cidr, _POD_CIDRS.index(i))
-    return warnings
+    before = old.spec.readiness_gates if old is not None else []
+    return warnings + readiness_gate_warnings(new.spec.readiness_gates, before, _SPEC.child("readinessGates"))
 
 
 def _annotations(node: Node) -> list[FieldError]:

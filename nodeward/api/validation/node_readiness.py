@@ -17,6 +17,8 @@ from nodeward.base.fieldpath import FieldPath
 #: What the kubelet's label keys start with, and how much of a condition type fits behind it.
 LABEL_PREFIX: Final = "readiness-gate."
 CONDITION_TYPE_LIMIT: Final = 253 - len(LABEL_PREFIX)
+#: Labels below this domain are for administrators: the admission plugin NodeRestriction refuses them to kubelets.
+RESTRICTED_DOMAIN: Final = "node-restriction.kubernetes.io"
 FAILURE_ACTIONS: Final = ("Taint", "BypassWithWarning")
 
 
@@ -48,6 +50,24 @@ def validate_readiness_gates(gates: list[NodeReadinessGate], path: FieldPath) ->
             detail = "must be specified when `failureAction` is 'Taint'"
             errors.append(required(at.child("readinessTaint"), detail))
     return errors
+
+
+def readiness_gate_warnings(
+    new: list[NodeReadinessGate], old: list[NodeReadinessGate], path: FieldPath
+) -> list[str]:
+    """Warn of gates that are new and whose label no kubelet may put on its node."""
+    known = {gate.condition_type for gate in old}
+    return [
+        f'{path.index(i).child("conditionType")}: kubelets may not set labels under "{RESTRICTED_DOMAIN}": the node '
+        f'will not have the label "{LABEL_PREFIX}{gate.condition_type}"'
+        for i, gate in enumerate(new)
+        if gate.condition_type not in known and is_restricted(gate.condition_type.rpartition("/")[0])
+    ]
+
+
+def is_restricted(domain: str) -> bool:
+    """Whether labels of this domain are promises about a node that the node itself cannot make."""
+    return domain == RESTRICTED_DOMAIN or domain.endswith(f".{RESTRICTED_DOMAIN}")
 
 
 def _condition_type(name: str, path: FieldPath) -> list[FieldError]:

@@ -10,13 +10,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from nodeward.api.core_v1.node import Node
+from nodeward.api.validation.node_readiness import LABEL_PREFIX, is_restricted
 from nodeward.apiserver.admission.plugin import Write
 from nodeward.base.fielderror import quote
 from nodeward.rules.readiness import RECORD_ANNOTATION
-
-#: Labels under this name are promises about a node that the node itself cannot make.
-RESTRICTED: Final = "node-restriction.kubernetes.io"
-READINESS_LABEL: Final = "readiness-gate."
 
 _LABELS: Final = frozenset(
     (
@@ -77,11 +74,11 @@ def forbidden_labels(new: Mapping[str, str], old: Mapping[str, str]) -> list[str
 
 def _is_allowed(key: str) -> bool:
     domain = key.rpartition("/")[0]
-    if _is_within(domain, RESTRICTED):
+    if is_restricted(domain):
         return False
     if not _is_within(domain, "kubernetes.io") and not _is_within(domain, "k8s.io"):
         return True
-    if domain.startswith(READINESS_LABEL):
+    if domain.startswith(LABEL_PREFIX):
         return True
     return key in _LABELS or any(_is_within(domain, allowed) for allowed in _DOMAINS)
 

@@ -17,19 +17,24 @@ from typing import Any, Final
 
 from nodeward.api.coordination_v1 import Lease
 from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.references import ObjectReference
 from nodeward.api.errors import ApiError
 from nodeward.base.timestamp import rfc3339
 from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.node_lifecycle.gate_timers import given_up_conditions
 from nodeward.controllers.node_lifecycle.health import Health, Periods, unknown_conditions
 from nodeward.controllers.node_lifecycle.measures import Measures
 from nodeward.controllers.node_lifecycle.plan import Plan, plan
 from nodeward.controllers.node_lifecycle.pods_not_ready import PodsNotReady
+from nodeward.controllers.node_lifecycle.reporters import Reporters, reporters_of
 from nodeward.controllers.node_lifecycle.telling import tell_gates
 from nodeward.controllers.node_lifecycle.zones import Census, Disruption, Rates, Zones
+from nodeward.controllers.pods.by_node import PodsByNode
 from nodeward.machinery.client import PatchType
 from nodeward.machinery.recorder import NORMAL
 from nodeward.machinery.workqueue import WorkQueue
+from nodeward.rules.readiness import is_exempt
 
 WORKERS: Final = 32
 #: Somebody else wrote the node: their version arrives soon.
@@ -48,6 +53,7 @@ class NodeLifecycleController:
         self._recorder = tools.recorder
         self._periods = periods or Periods()
         self._has_gates = tools.gates.enabled("NodeReadinessGates")
+        self._is_numeric = tools.gates.enabled("TaintTolerationComparisonOperators")
         self._asks_leases = tools.gates.enabled("NodeControllerLeaseCircuitBreaker")
         self._measures = Measures(tools.metrics)
         self._zones = Zones(rates or Rates())
@@ -62,6 +68,9 @@ class NodeLifecycleController:
         self._leases = tools.informers.informer(Lease, namespace=LEASES)
         self._leases.add_handler(self._renewed, lambda _, new: self._renewed(new))
         self._pods = PodsNotReady(tools, self._is_lost)
+        self._pods_by_node = PodsByNode(tools.informers)
+        if self._has_gates:
+            self._pods_by_node.informer.add_handler(self._pod_seen, lambda _, new: self._pod_seen(new))
 
     def work(self) -> Sequence[Work[Any]]:
         return (
@@ -96,8 +105,28 @@ class NodeLifecycleController:
                 self._tell(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
             # Unlike upstream: also if the kubelet had said not ready itself before it fell silent.
             self._pods.mark_all(name)
-        if self._plan(node, health) is not None:
+        if self._expired_gates(node, health) or self._plan(node, health) is not None:
             self._queue.add(name)
+
+    def _pod_seen(self, pod: Pod) -> None:
+        """A pod of a DaemonSet may be what reports a gate of its node."""
+        node = self._nodes.get(pod.spec.node_name) if is_exempt(pod.metadata) else None
+        if node is None or not node.spec.readiness_gates:
+            return
+        health = self._healths.get(node.metadata.name)
+        if health is not None and self._plan(node, health) is not None:
+            self._queue.add(node.metadata.name)
+
+    def _expired_gates(self, node: Node, health: Health) -> list[str]:
+        """Gates whose time is over, on a node whose kubelet does not keep it; looks again when the next one's is."""
+        if not self._has_gates:
+            return []
+        now_ns = self._clock.monotonic_ns()
+        expired = health.gate_timers.expired(node, now_ns)
+        seconds = health.gate_timers.wait_seconds(node, now_ns)
+        if seconds is not None:
+            self._queue.add_after(node.metadata.name, seconds)
+        return expired
 
     def _gone(self, node: Node) -> None:
         name = node.metadata.name
@@ -206,7 +235,13 @@ class NodeLifecycleController:
             may_add=health.may_taint,
             must_clear=health.must_clear,
             has_gates=self._has_gates,
+            reporters=self._reporters(node),
         )
+
+    def _reporters(self, node: Node) -> Sequence[Reporters]:
+        if not self._has_gates or not node.spec.readiness_gates:
+            return ()
+        return reporters_of(node, self._pods_by_node.on(node.metadata.name), numeric=self._is_numeric)
 
     async def _look(self, name: str) -> float | None:
         node, health = self._nodes.get(name), self._healths.get(name)
@@ -217,8 +252,13 @@ class NodeLifecycleController:
                 conditions = unknown_conditions(node, rfc3339(self._clock.now_ns()))
                 if conditions:
                     if not await self._is_alive(name, health):
-                        await self._write_unknown(node, conditions)
+                        await self._write_conditions(node, conditions)
                     return None
+            expired = self._expired_gates(node, health)
+            if expired:
+                late = given_up_conditions(node, expired, rfc3339(self._clock.now_ns()))
+                await self._write_conditions(node, late)
+                return None
             wanted = self._plan(node, health)
             if wanted is not None:
                 await self._write(node, health, wanted)
@@ -243,8 +283,8 @@ class NodeLifecycleController:
         health.see_lease(lease.spec.renew_time or "", self._clock.monotonic_ns())
         return health.heard_ns != before
 
-    async def _write_unknown(self, node: Node, conditions: list[dict[str, Any]]) -> None:
-        """The node fell silent. What follows from it follows when this arrives as news."""
+    async def _write_conditions(self, node: Node, conditions: list[dict[str, Any]]) -> None:
+        """The node fell silent, or gates were given up. What follows from it follows when this arrives as news."""
         began_ns = self._clock.monotonic_ns()
         meta = node.metadata
         only_this = {"uid": meta.uid, "resourceVersion": meta.resource_version}

@@ -1,23 +1,27 @@
 """What follows when a readiness gate of a node is given up (KEP-5233): a taint or a warning, once, and back again.
 
-In goes a node as it is; out comes what must be done to its taints, what is to be told, and the record to keep on the
-node. The kubelet owns the timers: only a condition that is Unknown with reason TimeoutExceeded counts as given up.
+In goes a node as it is, and what is known about the reporters of its gates; out comes what must be done to its
+taints, what is to be told, and the record to keep on the node. Timers are elsewhere (the kubelet's, or `gate_timers`):
+only a condition that is Unknown with reason TimeoutExceeded counts as given up.
 
-The record is an annotation, written in the same request as the taints. It says which gates were acted upon and which
-taints were put on for them, so that another controller takes off those and no others, also when the gate that asked
-for one is long gone, and warns of nothing twice. A record that cannot be read is an empty one: taints stay then.
+The record is an annotation, written in the same request as the taints. It says which gates were acted upon, which were
+warned of because no reporter tolerates their taint, and which taints were put on for them, so that another controller
+takes off those and no others, also when the gate that asked for one is long gone, and warns of nothing twice. A record
+that cannot be read is an empty one: taints stay then.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.references import Taint
-from nodeward.rules.readiness import RECORD_ANNOTATION, GateState, TaintChanges, taint_changes, views
+from nodeward.api.validation.node_readiness import failure_action
+from nodeward.controllers.node_lifecycle.reporters import Reporters
+from nodeward.rules.readiness import RECORD_ANNOTATION, TAINT, GateState, TaintChanges, taint_changes, views
 from nodeward.rules.taints import is_same
 
 
@@ -28,15 +32,18 @@ class Record:
     #: for every gate that is given up, the action that was taken
     acted: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
+    #: gates of which it was told that no reporter tolerates their taint
+    unreported: tuple[str, ...] = ()
 
     def text(self) -> str | None:
         """As the annotation holds it; None: no annotation."""
-        if not self.acted and not self.taints:
+        if not self.acted and not self.taints and not self.unreported:
             return None
         taints = [{"key": each.key, "value": each.value, "effect": each.effect} for each in self.taints]
-        return json.dumps(
-            {"acted": dict(self.acted), "taints": taints}, separators=(",", ":"), sort_keys=True
-        )
+        tree: dict[str, Any] = {"acted": dict(self.acted), "taints": taints}
+        if self.unreported:
+            tree["unreported"] = list(self.unreported)
+        return json.dumps(tree, separators=(",", ":"), sort_keys=True)
 
 
 _EMPTY: Final = Record()
@@ -59,6 +66,8 @@ class GateDecision:
 
     taints: TaintChanges
     failures: tuple[GateFailure, ...]
+    #: gates of which no reporter tolerates the taint, told for the first time
+    unreported: tuple[Reporters, ...]
     #: the annotation's value; None: there shall be none
     record: str | None
 
@@ -75,12 +84,13 @@ def read_record(node: Node) -> Record:
             Taint(key=str(each["key"]), value=str(each["value"]), effect=str(each["effect"]))
             for each in found["taints"]
         )
+        unreported = tuple(str(name) for name in found.get("unreported", ()))
     except (ValueError, KeyError, TypeError, AttributeError):
         return _EMPTY
-    return Record(acted, taints)
+    return Record(acted, taints, unreported)
 
 
-def decide(node: Node) -> GateDecision | None:
+def decide(node: Node, reporters: Sequence[Reporters] = ()) -> GateDecision | None:
     """What the node's gates ask for now; None if all is done."""
     text = node.metadata.annotations.get(RECORD_ANNOTATION)
     if not node.spec.readiness_gates and text is None:
@@ -99,7 +109,10 @@ def decide(node: Node) -> GateDecision | None:
         and not any(is_same(taint, each) for each in changes.remove)
     ]
     added = [Taint(key=each.key, value=each.value, effect=each.effect) for each in changes.add]
-    after = Record({view.gate.condition_type: view.action for view in given_up}, (*stay, *added))
+    unreported = _unreported(node, before, reporters)
+    after = Record(
+        {view.gate.condition_type: view.action for view in given_up}, (*stay, *added), tuple(unreported)
+    )
     failures = tuple(
         GateFailure(
             view.gate.condition_type, view.action, view.reason, view.message, view.gate.readiness_taint
@@ -110,4 +123,21 @@ def decide(node: Node) -> GateDecision | None:
     record = after.text()
     if not changes and record == text:
         return None
-    return GateDecision(changes, failures, record)
+    told = tuple(
+        each
+        for each in reporters
+        if each.condition_type in unreported and each.condition_type not in before.unreported
+    )
+    return GateDecision(changes, failures, told, record)
+
+
+def _unreported(node: Node, before: Record, reporters: Sequence[Reporters]) -> list[str]:
+    """Gates none of whose reporters tolerates their taint. One without reporters stays as it was: they may be gone
+    because of that very taint."""
+    tolerates = {each.condition_type: each.tolerates for each in reporters}
+    return [
+        gate.condition_type
+        for gate in node.spec.readiness_gates
+        if failure_action(gate) == TAINT
+        and not tolerates.get(gate.condition_type, gate.condition_type not in before.unreported)
+    ]

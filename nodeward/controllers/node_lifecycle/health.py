@@ -13,6 +13,7 @@ from typing import Any, Final
 from nodeward.api.core_v1.node import Node
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.controllers.node_lifecycle.execute_taints import execute_key, ready_status
+from nodeward.controllers.node_lifecycle.gate_timers import GateTimers
 from nodeward.controllers.node_lifecycle.zones import EXCLUDED, zone_of
 
 _NS: Final = 10**9
@@ -37,6 +38,7 @@ class Health:
 
     __slots__ = (
         "execute_key",
+        "gate_timers",
         "heard_ns",
         "heartbeat",
         "is_counted",
@@ -55,6 +57,8 @@ class Health:
         self.may_taint = False
         #: all zones are lost: no NoExecute taint for now
         self.must_clear = False
+        #: of readiness gates that its kubelet does not time
+        self.gate_timers: Final = GateTimers()
         self.heard_ns = now_ns
         self.heartbeat: str | None = None
         self.status = ""

@@ -6,7 +6,7 @@ should be. The parts are `condition_taints`, `execute_taints`, `gate_failures` a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from nodeward.api.core_v1.references import Taint
 from nodeward.controllers.node_lifecycle.condition_taints import with_condition_taints
 from nodeward.controllers.node_lifecycle.execute_taints import execute_key, with_execute_taint
 from nodeward.controllers.node_lifecycle.gate_failures import GateDecision, decide
+from nodeward.controllers.node_lifecycle.reporters import Reporters
 from nodeward.rules.readiness import RECORD_ANNOTATION
 from nodeward.rules.taints import is_same
 
@@ -36,10 +37,16 @@ class Plan:
 
 
 def plan(
-    node: Node, now: str, *, may_add: bool = False, must_clear: bool = False, has_gates: bool = False
+    node: Node,
+    now: str,
+    *,
+    may_add: bool = False,
+    must_clear: bool = False,
+    has_gates: bool = False,
+    reporters: Sequence[Reporters] = (),
 ) -> Plan | None:
     """The changes; `has_gates` is whether this controller knows readiness gates at all."""
-    gates = decide(node) if has_gates else None
+    gates = decide(node, reporters) if has_gates else None
     tainted = with_condition_taints(node, node.spec.taints, now)
     taints = with_execute_taint(node, tainted, now, may_add=may_add, must_clear=must_clear)
     evicts = taints is not tainted and not execute_key(node)

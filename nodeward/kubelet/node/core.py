@@ -1,4 +1,4 @@
-"""One node of one kubelet run: status and readiness gates decided together, so that they go out in one write.
+"""One node of one kubelet run: status and conditions of its gates are decided together and go out in one write.
 
 Together matters after a reboot: the new boot id and the conditions it unsettles are one patch, so a kubelet that dies
 in between cannot lose either. The agent asks `step` at `next_check_ns`, sends what it gets and says how that went.
@@ -21,10 +21,12 @@ from nodeward.kubelet.node.readiness import ReadinessCore
 from nodeward.kubelet.node.specification import NodeSpecification, has_readiness_gates
 from nodeward.kubelet.node.status import NodeStatusCore
 from nodeward.machinery.clock import Chance
+from nodeward.rules.readiness import LabelChanges
 
 #: How often a node that was never Ready looks whether it is.
 _FAST_NS: Final = 100 * MILLISECOND
 _NO_OUTCOMES: Final[Mapping[str, ProbeOutcome]] = MappingProxyType({})
+_NO_LABELS: Final = LabelChanges()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class NodeStep:
     next_check_ns: int = 0
     #: readiness gates that were given up in this step
     expired_gates: tuple[str, ...] = ()
+    #: labels of gates, written apart: an API server that refuses one of them must not cost the status
+    gate_labels: LabelChanges = _NO_LABELS
 
 
 class NodeCore:
@@ -86,10 +90,14 @@ class NodeCore:
             monotonic_ns=monotonic_ns,
             outcomes=outcomes,
         )
-        done = self.status.sync(node, facts, now_ns, monotonic_ns, look.conditions, look.labels)
+        done = self.status.sync(node, facts, now_ns, monotonic_ns, look.conditions)
         self._is_periodic = _is_heartbeat(done.patch) and not look.conditions
         return NodeStep(
-            done.patch, done.events, self._next(facts, monotonic_ns, look.deadline_ns), look.expired
+            done.patch,
+            done.events,
+            self._next(facts, monotonic_ns, look.deadline_ns),
+            look.expired,
+            look.labels,
         )
 
     def reported(self, monotonic_ns: int, chance: Chance) -> None:

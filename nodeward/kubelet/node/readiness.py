@@ -4,7 +4,8 @@ A step is given the node as it is stored, what this kubelet says of its own read
 conditions to write, labels to change and when to look again. Gates count whoever wrote them into the spec.
 
 What must stay true: a condition of a gate without a probe is written only as given up (Unknown, TimeoutExceeded) or
-as forgotten by a reboot (Unknown, NodeRestarted); a restart of the kubelet writes nothing; taints are never touched.
+as forgotten by a reboot (Unknown, NodeRestarted); a restart of the kubelet writes nothing; taints are never touched. A
+label that is refused is not asked for again in this run.
 A gate that is given up while its probe goes on failing stays given up: False would start its time anew.
 """
 
@@ -20,9 +21,10 @@ from nodeward.kubelet.config.settings import GateProbe, ReadinessGateSettings
 from nodeward.kubelet.node.gate_probes import GateProber, ProbeOutcome
 from nodeward.rules.readiness import (
     NODE_RESTARTED,
-    TIMEOUT_EXCEEDED,
     GateState,
     LabelChanges,
+    condition_now,
+    given_up,
     label_changes,
     state_of,
 )
@@ -51,13 +53,14 @@ class ReadinessStep:
 class ReadinessCore:
     """The readiness gates of one node in one kubelet run."""
 
-    __slots__ = ("_probers", "_settled", "_settled_step", "_timers")
+    __slots__ = ("_probers", "_refused", "_settled", "_settled_step", "_timers")
 
     def __init__(self, settings: tuple[ReadinessGateSettings, ...], started_ns: int) -> None:
         self._timers = Timers()
         #: for which node and readiness nothing was to be done, and what was said then
         self._settled: tuple[str, str, bool] | None = None
         self._settled_step = ReadinessStep()
+        self._refused: dict[str, None] = {}
         self._probers: Final = {
             each.gate.condition_type: GateProber(each.probe, started_ns)
             for each in settings
@@ -88,18 +91,23 @@ class ReadinessCore:
         if stored_boot and stored_boot != boot_id:
             for name in unsettled_by_reboot(gates, node.status.conditions):
                 message = f"the node was rebooted, boot id: {boot_id}"
-                after[name] = _written(before.get(name), name, "Unknown", NODE_RESTARTED, message, now)
+                after[name] = condition_now(before.get(name), name, "Unknown", NODE_RESTARTED, message, now)
         self._take_probes(gates, after, now)
         expired = self._advance(gates, after, is_ready, now, monotonic_ns)
         step = ReadinessStep(
             tuple(after[gate.condition_type] for gate in gates if _differs(gate, before, after)),
-            label_changes(gates, node.metadata.labels),
+            label_changes(gates, node.metadata.labels).without(self._refused),
             self._timers.next_expiry_ns(gates),
             expired,
         )
         is_idle = not step.conditions and not step.labels
         self._settled, self._settled_step = (seen if is_idle else None), step
         return step
+
+    def label_refused(self, key: str) -> None:
+        """The API server does not take this label from a kubelet: do not ask again in this run."""
+        self._refused[key] = None
+        self._settled = None
 
     def probes_due(self, node: Node, monotonic_ns: int) -> list[tuple[str, GateProbe]]:
         """The probes to start now, which count as started; only of gates the node still has."""
@@ -139,16 +147,16 @@ class ReadinessCore:
             if prober.verdict is None:
                 if known is None:
                     words = "waiting for the first results of the probe"
-                    conditions[name] = _written(None, name, "False", INITIALIZING, words, now)
+                    conditions[name] = condition_now(None, name, "False", INITIALIZING, words, now)
             elif prober.verdict:
                 if known is None or known.status != "True" or known.reason != PROBE_SUCCEEDED:
                     words = prober.message or "the probe succeeds"
-                    conditions[name] = _written(known, name, "True", PROBE_SUCCEEDED, words, now)
+                    conditions[name] = condition_now(known, name, "True", PROBE_SUCCEEDED, words, now)
             elif state_of(known) is not GateState.GIVEN_UP and (
                 known is None or known.status != "False" or known.reason != PROBE_FAILED
             ):
                 words = prober.message or "the probe fails"
-                conditions[name] = _written(known, name, "False", PROBE_FAILED, words, now)
+                conditions[name] = condition_now(known, name, "False", PROBE_FAILED, words, now)
 
     def _advance(
         self,
@@ -163,10 +171,10 @@ class ReadinessCore:
             seen.append(_SEEN_READY)
         before = self._timers.of
         self._timers, over = advance(self._timers, gates, seen, monotonic_ns)
-        timeouts = {gate.condition_type: gate.timeout_seconds or 0 for gate in gates}
-        for name in over:
-            words = f"the condition was not True within {timeouts[name]} seconds"
-            conditions[name] = _written(conditions.get(name), name, "Unknown", TIMEOUT_EXCEEDED, words, now)
+        for gate in gates:
+            name = gate.condition_type
+            if name in over:
+                conditions[name] = given_up(gate, conditions.get(name), now)
         return tuple(name for name in over if name not in before or before[name].phase is not Phase.EXPIRED)
 
 
@@ -174,18 +182,3 @@ def _differs(
     gate: NodeReadinessGate, before: Mapping[str, NodeCondition], after: Mapping[str, NodeCondition]
 ) -> bool:
     return after.get(gate.condition_type) is not before.get(gate.condition_type)
-
-
-def _written(
-    before: NodeCondition | None, name: str, status: str, reason: str, message: str, now: str
-) -> NodeCondition:
-    """A condition as it is to be written; the transition time moves only with the status."""
-    kept = before.last_transition_time if before is not None and before.status == status else now
-    return NodeCondition(
-        type=name,
-        status=status,
-        last_heartbeat_time=now,
-        last_transition_time=kept,
-        reason=reason,
-        message=message,
-    )

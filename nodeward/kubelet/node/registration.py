@@ -1,12 +1,14 @@
 """Making a node known, or making itself known again under a name that is there already.
 
 A new node is created whole. For one that exists, the kubelet puts right what is its own: the well-known labels, the
-annotation that says who attaches volumes, and the readiness gates of its configuration (KEP-5233), which are merged
-into the spec by their condition type. Gates, labels and taints somebody else wrote stay as they are.
+annotations that say who attaches volumes and who keeps the time of readiness gates, and the readiness gates of its
+configuration (KEP-5233), which are merged into the spec by their condition type. Gates, labels and taints somebody else
+wrote stay as they are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +24,7 @@ from nodeward.kubelet.node.specification import (
     NodeSpecification,
     bare_node,
 )
+from nodeward.rules.readiness import NOT_TIMED, TIMED_BY_ANNOTATION
 
 #: Labels a kubelet keeps as it would register them.
 _OWN_LABELS: Final = (
@@ -62,9 +65,9 @@ def reconcile(existing: Node, specification: NodeSpecification) -> Reconciliatio
     }
     if labels:
         metadata["labels"] = labels
-    attach = wanted.metadata.annotations.get(ATTACH_ANNOTATION)
-    if existing.metadata.annotations.get(ATTACH_ANNOTATION) != attach:
-        metadata["annotations"] = {ATTACH_ANNOTATION: attach}
+    annotations = _annotations(existing.metadata.annotations, wanted.metadata.annotations, specification)
+    if annotations:
+        metadata["annotations"] = annotations
     gates = _gate_patches(existing.spec.readiness_gates, wanted.spec.readiness_gates)
     return Reconciliation(
         {"metadata": metadata} if metadata else None,
@@ -75,6 +78,22 @@ def reconcile(existing: Node, specification: NodeSpecification) -> Reconciliatio
 def retry_after_seconds(failures: int) -> float:
     """How long to wait before the next attempt to register: 0.1 s, then twice as long each time, 7 s at most."""
     return min(FIRST_WAIT_SECONDS * 2.0 ** min(failures - 1, 16), LONGEST_WAIT_SECONDS) if failures else 0.0
+
+
+def _annotations(
+    existing: Mapping[str, str], wanted: Mapping[str, str], specification: NodeSpecification
+) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    attach = wanted.get(ATTACH_ANNOTATION)
+    if existing.get(ATTACH_ANNOTATION) != attach:
+        found[ATTACH_ANNOTATION] = attach
+    timed_by = wanted.get(TIMED_BY_ANNOTATION)
+    if timed_by is None and TIMED_BY_ANNOTATION in existing:
+        # An earlier run kept the time of gates. A kubelet too old to know of gates leaves this as it is.
+        timed_by = NOT_TIMED if specification.settings.gates.knows("NodeReadinessGates") else None
+    if timed_by is not None and existing.get(TIMED_BY_ANNOTATION) != timed_by:
+        found[TIMED_BY_ANNOTATION] = timed_by
+    return found
 
 
 def _gate_patches(existing: list[NodeReadinessGate], wanted: list[NodeReadinessGate]) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from nodeward.api.meta import ObjectMeta
 from nodeward.base.quantity import Quantity
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config.settings import KubeletSettings
+from nodeward.rules.readiness import TIMED_BY_ANNOTATION
 
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 OS_LABEL: Final = "kubernetes.io/os"
@@ -149,6 +150,8 @@ def bare_node(specification: NodeSpecification) -> Node:
     """The node as its spec and metadata will be registered, without conditions."""
     settings = specification.settings
     annotations = {ATTACH_ANNOTATION: "true"} if settings.attach_detach_by_controller else {}
+    if has_readiness_gates(settings):
+        annotations[TIMED_BY_ANNOTATION] = specification.model.kubelet_version
     gates = [each.gate for each in settings.readiness_gates] if has_readiness_gates(settings) else []
     labels = specification.labels()
     return Node(

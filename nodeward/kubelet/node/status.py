@@ -24,9 +24,7 @@ from nodeward.kubelet.node.conditions import NodeEvent, NodeFacts, is_ready, own
 from nodeward.kubelet.node.features import DeclaredFeatures
 from nodeward.kubelet.node.specification import ARCH_LABEL, OS_LABEL, NodeSpecification, bare_node
 from nodeward.machinery.clock import Chance
-from nodeward.rules.readiness import LabelChanges
 
-_NO_LABELS: Final = LabelChanges()
 _PAGES: Final = "hugepages-"
 #: Parts of the status that are ours alone, and are sent field by field.
 _STRUCTS: Final = ("node_info", "daemon_endpoints", "features")
@@ -85,11 +83,10 @@ class NodeStatusCore:
         now_ns: int,
         monotonic_ns: int,
         conditions: Sequence[NodeCondition] = (),
-        labels: LabelChanges = _NO_LABELS,
     ) -> StatusStep:
-        """One check. `conditions` and `labels` are what else this kubelet wants to write."""
+        """One check. `conditions` is what else this kubelet wants to write."""
         is_over = self._is_period_over(monotonic_ns)
-        if self.is_settled(node, facts) and not is_over and not conditions and not labels:
+        if self.is_settled(node, facts) and not is_over and not conditions:
             return _NOTHING
         now = rfc3339(now_ns)
         stored = {condition.type: condition for condition in node.status.conditions}
@@ -97,7 +94,7 @@ class NodeStatusCore:
         events += self._other_events(node)
         status = self._differences(node.status, facts)
         turned = [*(each for each in own if not _is_same(each, stored.get(each.type))), *conditions]
-        label_patch = self._labels(node, labels)
+        label_patch = self._labels(node)
         if not (status or turned or label_patch or is_over):
             self._settled_version, self._settled_facts = node.metadata.resource_version, facts
             return StatusStep(None, tuple(events))
@@ -176,15 +173,11 @@ class NodeStatusCore:
         limit = self.specification.settings.max_images
         return list(facts.images if limit < 0 else facts.images[:limit])
 
-    def _labels(self, node: Node, labels: LabelChanges) -> dict[str, str | None]:
+    def _labels(self, node: Node) -> dict[str, str]:
         model = self.specification.model
         required = {OS_LABEL: model.operating_system, ARCH_LABEL: model.architecture}
         have = node.metadata.labels
-        found: dict[str, str | None] = {
-            key: value for key, value in required.items() if have.get(key) != value
-        }
-        found |= dict.fromkeys(labels.put, "true")
-        return found | dict.fromkeys(labels.remove)
+        return {key: value for key, value in required.items() if have.get(key) != value}
 
     def _other_events(self, node: Node) -> list[NodeEvent]:
         specification, events = self.specification, []

@@ -93,6 +93,8 @@ class Run:
             self.patches.append(step.patch)
             self.node = merged(self.node, step.patch)
             self.core.reported(self.monotonic_ns, self._chance)
+        if step.gate_labels and not self.is_cut_off:
+            self.node = merged(self.node, {"metadata": {"labels": step.gate_labels.patch()}})
         return step
 
     def until(self, seconds: float) -> None:

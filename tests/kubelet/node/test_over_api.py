@@ -32,6 +32,9 @@ async def looked(client: Client, core: NodeCore, clock: VirtualClock) -> Node:
     if step.patch is not None:
         node = await client.patch(Node, "n1", step.patch, subresource="status")
         core.reported(clock.monotonic_ns(), CHANCE)
+    if step.gate_labels:
+        labels = {"metadata": {"labels": step.gate_labels.patch()}}
+        node = await client.patch(Node, "n1", labels, subresource="status")
     return node
 
 
