@@ -24,6 +24,7 @@ from nodeward.api.resource_v1 import ResourceClaim
 from nodeward.base.errors import ConfigError, NodewardError
 from nodeward.cli.manifests import objects, some
 from nodeward.features import FRAMEWORK, Feature, Gates, NodeConfiguration, PodInfo, Version
+from nodeward.kubelet.node.abilities import KUBELET_ABILITIES
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,7 +41,8 @@ def _discover(args: argparse.Namespace) -> int:
     for warning in gates.warnings:
         print(f"nodeward: {warning}", file=sys.stderr)
     version = Version.parse(args.kubernetes_version)
-    names = FRAMEWORK.discover_node_features(NodeConfiguration(version, gates, _settings(args.config)))
+    settings = {**KUBELET_ABILITIES, **_settings(args.config)}
+    names = FRAMEWORK.discover_node_features(NodeConfiguration(version, gates, settings))
     _answer(args, {"declaredFeatures": names}, names, "such a node declares nothing")
     return 0
 

@@ -170,6 +170,7 @@ async def _simulated(
         labels=dict(node.labels),
         os_image="Nodeward (simulated)",
         runtime_version=host.runtime.version,
+        abilities=host.runtime.abilities,
         endpoint_port=port,
     )
     host.add_node(NodeSpecification(node.name, model, addresses=(node.address,), boot_id=chance.uuid()))

@@ -25,7 +25,7 @@ from nodeward.cluster.pools import models, node_name, specification
 from nodeward.kubelet.host import Host
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.runtime.behaviour import USUAL, Behaviour
-from nodeward.kubelet.runtime.sim import VERSION, SimRuntime
+from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.metrics import Metrics
@@ -178,7 +178,7 @@ class Fleet:
             self._leaving.add_after(name, _LATE_SECONDS)
 
     def _models(self, pool: Pool) -> tuple[NodeModel, ...]:
-        return models(pool, runtime_version=VERSION, endpoint_port=self._endpoint_port)
+        return models(pool, self.runtime, endpoint_port=self._endpoint_port)
 
     def _free_place(self) -> int:
         taken = {running.place for running in self.pools.values()}

@@ -15,6 +15,7 @@ from typing import Final
 from nodeward.base.quantity import Quantity
 from nodeward.cluster.description import ZONE_LABEL, Pool
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
+from nodeward.kubelet.runtime.interface import Runtime
 
 #: What a node has unless its pool says otherwise.
 USUAL_CAPACITY: Final[Mapping[str, Quantity]] = MappingProxyType(
@@ -26,8 +27,8 @@ USUAL_CAPACITY: Final[Mapping[str, Quantity]] = MappingProxyType(
 )
 
 
-def models(pool: Pool, *, runtime_version: str, endpoint_port: int = 0) -> tuple[NodeModel, ...]:
-    """The models of a pool: one for each of its zones, or one."""
+def models(pool: Pool, runtime: Runtime, *, endpoint_port: int = 0) -> tuple[NodeModel, ...]:
+    """The models of a pool whose containers this runtime has: one for each of its zones, or one."""
     settings = pool.kubelet_settings()
     if pool.taints:
         settings = replace(settings, taints=(*settings.taints, *pool.taints))
@@ -44,7 +45,8 @@ def models(pool: Pool, *, runtime_version: str, endpoint_port: int = 0) -> tuple
             capacity=capacity,
             kernel_version="6.1.0",
             os_image="Nodeward (simulated)" if pool.runtime == "sim" else "Nodeward",
-            runtime_version=runtime_version,
+            runtime_version=runtime.version,
+            abilities=runtime.abilities,
             endpoint_port=endpoint_port,
         )
         for zone in pool.zones or ("",)

@@ -118,6 +118,7 @@ class RealNode:
             kernel_version=machine.kernel_version,
             os_image=machine.os_image,
             runtime_version=self._runtime.version,
+            abilities=self._runtime.abilities,
             endpoint_port=self._endpoint_port,
         )
         return NodeSpecification(

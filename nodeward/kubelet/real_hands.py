@@ -234,7 +234,8 @@ def _mount(
             )
             raise NotConfigured(CONFIG_ERROR, text) from error
     target = wanted.mount_path if wanted.mount_path.startswith("/") else f"/{wanted.mount_path}"
-    return Mount(str(source), target, wanted.read_only or volume.is_read_only)
+    is_read_only = wanted.read_only or volume.is_read_only
+    return Mount(str(source), target, is_read_only, tuple(wanted.bind_mount_options))
 
 
 def _expanded(expression: str, env: Mapping[str, str]) -> str:

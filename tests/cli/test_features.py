@@ -78,6 +78,7 @@ def test_discover_lists_what_a_kubelet_would_declare(terminal: Terminal) -> None
         "--kubernetes-version=1.36",
         "--feature-gates=InPlacePodLevelResourcesVerticalScaling=false,UserNamespacesHostNetworkSupport=true",
         "--config=runtime.userNamespacesHostNetwork=true",
+        "--config=kubelet.podResize=true",
     )
     assert (code, err) == (0, "")
     assert out.split() == [
@@ -96,7 +97,7 @@ def test_discover_lists_what_a_kubelet_would_declare(terminal: Terminal) -> None
 
 def test_discover_passes_on_what_an_operator_should_hear_about_gates(terminal: Terminal) -> None:
     code, out, err = terminal.run("discover", "--feature-gates", "NodeDeclaredFeatures=true")
-    assert (code, len(out.split())) == (0, 4)
+    assert (code, out.split()) == (0, ["ExtendWebSocketsToKubelet", FEATURE])
     assert "setting GA feature gate NodeDeclaredFeatures=true" in err
 
 

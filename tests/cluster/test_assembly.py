@@ -42,7 +42,7 @@ def test_what_was_started_is_stopped_when_a_pool_cannot_be() -> None:
 
 
 def test_pools_of_different_versions_and_gates_do_not_influence_each_other() -> None:
-    gate = "InPlacePodLevelResourcesVerticalScaling"
+    gate = "RestartAllContainersOnContainerExits"
     pools = (
         Pool(name="old", nodes=2, version="1.35"),
         Pool(name="new", nodes=2, version="1.37"),

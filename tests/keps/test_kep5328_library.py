@@ -22,6 +22,7 @@ from nodeward.features import (
 )
 from nodeward.features.catalogue import ALIASES
 from nodeward.features.declared import REGISTRY, Feature, FeatureTable, feature_matrix, match_column
+from nodeward.features.declared.abilities import POD_RESIZE, able
 from nodeward.machinery.clock import RealClock
 from tests.features.declared.objects import V137, Switches, allocated, config, feature, info, node, resources
 from tests.keps.ledger import statement
@@ -29,6 +30,7 @@ from tests.tidy.repository import imported, modules
 
 RESTART_ALL = "RestartAllContainersOnContainerExits"
 POD_LEVEL = "InPlacePodLevelResourcesVerticalScaling"
+INIT = "InPlacePodVerticalScalingInitContainers"
 MINORS = ("1.34", "1.35", "1.36", "1.37", "1.38")
 EACH = pytest.mark.parametrize("feature", REGISTRY, ids=lambda feature: feature.name)
 
@@ -214,35 +216,29 @@ def test_no_feature_comes_from_configuration_alone(feature: Feature) -> None:
         ("1.34", "", ""),
         ("1.35", "", ""),
         ("1.35", f"NodeDeclaredFeatures=true,{RESTART_ALL}=true", RESTART_ALL),
-        (
-            "1.36",
-            f"{RESTART_ALL}=false",
-            "ExtendWebSocketsToKubelet InPlacePodLevelResourcesVerticalScaling "
-            "InPlacePodVerticalScalingInitContainers",
-        ),
-        (
-            "1.37",
-            "",
-            "ExtendWebSocketsToKubelet InPlacePodLevelResourcesVerticalScaling "
-            f"InPlacePodVerticalScalingInitContainers {RESTART_ALL}",
-        ),
+        ("1.36", f"{RESTART_ALL}=false", f"ExtendWebSocketsToKubelet {POD_LEVEL} {INIT}"),
+        ("1.37", "", f"ExtendWebSocketsToKubelet {POD_LEVEL} {INIT} {RESTART_ALL}"),
     ],
 )
 def test_the_list_of_a_node_that_does_not_exist_yet_follows_from_its_configuration(
     version: str, gates: str, declared: str
 ) -> None:
-    template = NodeConfiguration(Version.parse(f"v{version}.2"), Gates.of(version, gates))
-    assert FRAMEWORK.discover_node_features(template) == tuple(declared.split())
+    parsed, switched = Version.parse(f"v{version}.2"), Gates.of(version, gates)
+    resizes = NodeConfiguration(parsed, switched, able(POD_RESIZE))
+    assert FRAMEWORK.discover_node_features(resizes) == tuple(declared.split())
+    # The same version and gates on a kubelet that resizes nothing.
+    without = [name for name in declared.split() if name not in (POD_LEVEL, INIT)]
+    assert FRAMEWORK.discover_node_features(NodeConfiguration(parsed, switched)) == tuple(without)
 
 
 @statement("5328-D39")
 def test_alpha_beta_and_stable_features_are_declared_alike() -> None:
-    name = "InPlacePodVerticalScalingInitContainers"
+    name = INIT
     stages = {}
     for version in ("1.36", "1.37"):
         gates = Gates.of(version)
         stages[{gate: stage for gate, stage, _ in gates}[name]] = FRAMEWORK.discover_node_features(
-            config(version)
+            config(version, kubelet__podResize="true")
         )
     assert name in stages[Stage.BETA.value]
     assert name in stages[Stage.GA.value]
@@ -255,7 +251,8 @@ def test_alpha_beta_and_stable_features_are_declared_alike() -> None:
 def test_the_framework_is_off_in_alpha_and_on_from_beta_with_a_feature_from_the_start() -> None:
     on = {version: Gates.of(version).enabled("NodeDeclaredFeatures") for version in MINORS}
     assert on == {"1.34": False, "1.35": False, "1.36": True, "1.37": True, "1.38": True}
-    first = config("1.35", f"NodeDeclaredFeatures=true,{RESTART_ALL}=true,{POD_LEVEL}=true")
+    switched = f"NodeDeclaredFeatures=true,{RESTART_ALL}=true,{POD_LEVEL}=true"
+    first = config("1.35", switched, kubelet__podResize="true")
     assert FRAMEWORK.discover_node_features(first) == (POD_LEVEL, RESTART_ALL)
 
 
@@ -290,7 +287,7 @@ def test_all_registered_features_are_asked() -> None:
         for cpu in ("1", "2")
     )
     needed = FRAMEWORK.infer_for_pod_update(old, new, V137).names()
-    assert needed == (POD_LEVEL, "InPlacePodVerticalScalingInitContainers")
+    assert needed == (POD_LEVEL, INIT)
 
 
 @statement("5328-D24")

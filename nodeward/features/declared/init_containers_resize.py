@@ -1,12 +1,14 @@
 """InPlacePodVerticalScalingInitContainers: resources of init containers that end can be changed.
 
 Init containers with `restartPolicy: Always` are sidecars; every node that can resize at all resizes those.
+The gate alone is not enough: the kubelet must be one that resizes running pods.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from nodeward.features.declared.abilities import POD_RESIZE, able
 from nodeward.features.declared.feature import Feature, PodInfo, Requirements
 
 NAME: Final = "InPlacePodVerticalScalingInitContainers"
@@ -21,4 +23,6 @@ def _is_needed(old: PodInfo, new: PodInfo) -> bool:
     )
 
 
-FEATURE: Final = Feature(name=NAME, requirements=Requirements((NAME,)), update_rule=_is_needed)
+FEATURE: Final = Feature(
+    name=NAME, requirements=Requirements((NAME,), able(POD_RESIZE)), update_rule=_is_needed
+)

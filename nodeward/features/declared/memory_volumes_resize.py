@@ -1,12 +1,14 @@
 """InPlacePodVerticalScalingMemoryBackedVolumes: the size of an emptyDir in memory can be changed.
 
 Only a size that was set and is still set counts; anything else about volumes is for validation to refuse.
+The gate alone is not enough: the kubelet must be one that resizes running pods.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from nodeward.features.declared.abilities import POD_RESIZE, able
 from nodeward.features.declared.feature import Feature, PodInfo, Requirements
 from nodeward.features.declared.shapes import Volume
 
@@ -26,4 +28,6 @@ def _is_resized(before: Volume, after: Volume) -> bool:
     return was.size_limit is not None and now.size_limit is not None and was.size_limit != now.size_limit
 
 
-FEATURE: Final = Feature(name=NAME, requirements=Requirements((NAME,)), update_rule=_is_needed)
+FEATURE: Final = Feature(
+    name=NAME, requirements=Requirements((NAME,), able(POD_RESIZE)), update_rule=_is_needed
+)

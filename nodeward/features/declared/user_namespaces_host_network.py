@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from nodeward.features.declared.abilities import USER_NAMESPACES_HOST_NETWORK, able
 from nodeward.features.declared.feature import Feature, PodInfo, Requirements
 
 NAME: Final = "UserNamespacesHostNetworkSupport"
-#: What the container runtime supports is configuration of the node: it changes with the image of the node.
-RUNTIME_KEY: Final = "runtime.userNamespacesHostNetwork"
 
 
 def _is_needed(pod: PodInfo) -> bool:
@@ -20,5 +19,7 @@ def _is_needed(pod: PodInfo) -> bool:
 
 
 FEATURE: Final = Feature(
-    name=NAME, requirements=Requirements((NAME,), {RUNTIME_KEY: "true"}), scheduling_rule=_is_needed
+    name=NAME,
+    requirements=Requirements((NAME,), able(USER_NAMESPACES_HOST_NETWORK)),
+    scheduling_rule=_is_needed,
 )

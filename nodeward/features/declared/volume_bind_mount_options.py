@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from nodeward.features.declared.abilities import MOUNT_OPTIONS, able
 from nodeward.features.declared.feature import Feature, PodInfo, Requirements
 
 NAME: Final = "VolumeBindMountOptions"
-RUNTIME_KEY: Final = "runtime.mountOptions"
 
 
 def _is_needed(pod: PodInfo) -> bool:
@@ -24,5 +24,5 @@ def _is_needed(pod: PodInfo) -> bool:
 
 
 FEATURE: Final = Feature(
-    name=NAME, requirements=Requirements((NAME,), {RUNTIME_KEY: "true"}), scheduling_rule=_is_needed
+    name=NAME, requirements=Requirements((NAME,), able(MOUNT_OPTIONS)), scheduling_rule=_is_needed
 )

@@ -25,6 +25,7 @@ from nodeward.api.meta import ObjectMeta
 from nodeward.base.quantity import Quantity
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config.settings import KubeletSettings
+from nodeward.kubelet.node.abilities import static_config
 from nodeward.rules.readiness import TIMED_BY_ANNOTATION
 
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
@@ -60,8 +61,8 @@ class NodeModel:
     kernel_version: str = ""
     os_image: str = ""
     runtime_version: str = "sim://1.0"
-    #: what the container runtime is able to do, for features that depend on it
-    static_config: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
+    #: what the container runtime is able to do, for features that depend on it (`Runtime.abilities`)
+    abilities: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
     supplemental_groups: bool = True
     #: where the kubelet's own server really listens; 0: as the settings say
     endpoint_port: int = 0
@@ -69,6 +70,11 @@ class NodeModel:
     @property
     def gates(self) -> Gates:
         return self.settings.gates
+
+    @property
+    def static_config(self) -> Mapping[str, str]:
+        """What the node can do, beside its gates."""
+        return static_config(self.settings, self.abilities)
 
     def whole_capacity(self) -> dict[str, Quantity]:
         """The capacity with the number of pods."""

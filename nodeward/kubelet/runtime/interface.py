@@ -31,6 +31,8 @@ class Mount:
     source: str
     target: str
     is_read_only: bool = False
+    #: noexec, nodev, nosuid; only on runtimes with the ability MOUNT_OPTIONS
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +227,8 @@ class Runtime(Protocol):
     version: str
     #: False: containers are a description, so no volume is made, no log written, no network asked
     is_real: bool
+    #: what it can do, for declared features (`nodeward.features.declared.abilities`); known once it is started
+    abilities: Mapping[str, str]
 
     async def start(self, listener: Listener) -> None:
         """Connect; from now on events are told. Raises a WorldError that says what is missing."""

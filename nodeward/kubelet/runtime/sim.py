@@ -17,6 +17,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import ContainerStatus
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import parse_rfc3339
+from nodeward.features.declared.abilities import MOUNT_OPTIONS, USER_NAMESPACES_HOST_NETWORK, able
 from nodeward.kubelet.runtime.behaviour import IMAGE_FAILURES, USUAL, Behaviour, behaviour_of
 from nodeward.kubelet.runtime.images import why_missing
 from nodeward.kubelet.runtime.interface import (
@@ -38,6 +39,8 @@ from nodeward.kubelet.runtime.interface import (
 from nodeward.machinery.clock import Clock, Timer
 
 VERSION: Final = "sim://1"
+#: A simulated container has whatever namespaces and mounts its pod asks for.
+ABILITIES: Final = able(MOUNT_OPTIONS, USER_NAMESPACES_HOST_NETWORK)
 _SIGKILL_CODE: Final = 137
 #: What is shown of a container that was running when its machine went down.
 _UNKNOWN_CODE: Final = 255
@@ -85,8 +88,14 @@ class SimRuntime:
     version: str = VERSION
     is_real: bool = False
 
-    def __init__(self, clock: Clock, usual: Behaviour | Callable[[Pod], Behaviour] = USUAL) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        usual: Behaviour | Callable[[Pod], Behaviour] = USUAL,
+        abilities: Mapping[str, str] = ABILITIES,
+    ) -> None:
         """`usual` is how containers behave whose pod does not say; it may differ from pod to pod."""
+        self.abilities: Mapping[str, str] = abilities
         self._clock = clock
         self._usual_of: Callable[[Pod], Behaviour] = usual if callable(usual) else lambda _: usual
         self._listener: Listener = _nobody

@@ -23,6 +23,7 @@ DEFAULT_137 = (
     "InPlacePodVerticalScalingInitContainers",
     "RestartAllContainersOnContainerExits",
 )
+RESIZES = {"kubelet__podResize": "true"}
 EACH = pytest.mark.parametrize("feature", REGISTRY, ids=lambda feature: feature.name)
 
 
@@ -88,7 +89,19 @@ def test_every_registered_feature_is_known_to_the_framework_and_fits_in_two_word
     ],
 )
 def test_a_kubelet_of_a_version_declares(version: str, gates: str, declared: tuple[str, ...]) -> None:
-    assert FRAMEWORK.discover_node_features(config(version, gates)) == declared
+    assert FRAMEWORK.discover_node_features(config(version, gates, **RESIZES)) == declared
+
+
+def test_a_kubelet_that_resizes_nothing_declares_no_resize_whatever_the_gates_say() -> None:
+    gates = "InPlacePodVerticalScalingMemoryBackedVolumes=true"
+    resizing = {*FRAMEWORK.discover_node_features(config("1.37", gates, **RESIZES))} - {
+        *FRAMEWORK.discover_node_features(config("1.37", gates))
+    }
+    assert resizing == {
+        "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingInitContainers",
+        "InPlacePodVerticalScalingMemoryBackedVolumes",
+    }
 
 
 def test_a_kubelet_whose_framework_is_off_declares_not_even_what_does_not_depend_on_it() -> None:

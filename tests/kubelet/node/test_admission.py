@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from nodeward.api.codec import from_tree
 from nodeward.api.core_v1.pod import Pod
+from nodeward.features.declared.abilities import POD_RESIZE, able
 from nodeward.features.gates import Gates
 from nodeward.kubelet.node.admission import Refusal, admit, warn_of_update
 from nodeward.kubelet.node.features import discover
@@ -211,7 +212,8 @@ def test_an_update_that_needs_a_missing_feature_is_warned_of() -> None:
     lacking = discover(NodeModel(settings=settings(f"{off}=false")))
     assert warn_of_update(old, new, lacking) == f"Pod requires node features that are not available: {off}"
     assert warn_of_update(old, old, lacking) == ""
-    assert warn_of_update(old, new, discover(NodeModel())) == ""
+    able_node = NodeModel(abilities=able(POD_RESIZE))
+    assert warn_of_update(old, new, discover(able_node)) == ""
 
 
 @given(

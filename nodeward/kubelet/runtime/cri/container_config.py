@@ -60,7 +60,12 @@ def container_config(
     for name, value in request.env.items():
         config.envs.add(key=name, value=value.encode())
     for mount in request.mounts:
-        config.mounts.add(container_path=mount.target, host_path=mount.source, readonly=mount.is_read_only)
+        config.mounts.add(
+            container_path=mount.target,
+            host_path=mount.source,
+            readonly=mount.is_read_only,
+            mount_options=mount.options,
+        )
     last_words = container.termination_message_path
     if request.termination_log and last_words not in ("", *(each.container_path for each in config.mounts)):
         config.mounts.add(container_path=last_words, host_path=request.termination_log)

@@ -16,7 +16,8 @@ _MESSAGES: Final[dict[str, tuple[str, ...]]] = {
     "StatusRequest": ("verbose=1 bool",),
     "RuntimeCondition": ("type=1 string", "status=2 bool", "reason=3 string", "message=4 string"),
     "RuntimeStatus": ("conditions=1 *RuntimeCondition",),
-    "StatusResponse": ("status=1 RuntimeStatus", "info=2 strings"),
+    "RuntimeFeatures": ("user_namespaces_host_network=2 bool", "mount_options=3 bool"),
+    "StatusResponse": ("status=1 RuntimeStatus", "info=2 strings", "features=4 RuntimeFeatures"),
     "LinuxRuntimeConfiguration": ("cgroup_driver=1 int32",),
     "RuntimeConfigRequest": (),
     "RuntimeConfigResponse": ("linux=1 LinuxRuntimeConfiguration",),
@@ -77,7 +78,12 @@ _MESSAGES: Final[dict[str, tuple[str, ...]]] = {
     # containers
     "ImageSpec": ("image=1 string", "user_specified_image=18 string"),
     "KeyValue": ("key=1 string", "value=2 bytes"),
-    "Mount": ("container_path=1 string", "host_path=2 string", "readonly=3 bool"),
+    "Mount": (
+        "container_path=1 string",
+        "host_path=2 string",
+        "readonly=3 bool",
+        "mount_options=11 *string",
+    ),
     "LinuxContainerResources": (
         "cpu_period=1 int64",
         "cpu_quota=2 int64",

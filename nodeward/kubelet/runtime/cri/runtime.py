@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.errors import WorldError
+from nodeward.features.declared.abilities import MOUNT_OPTIONS, able
 from nodeward.kubelet.runtime.cri.calls import Calls, CriError
 from nodeward.kubelet.runtime.cri.cgroup_driver import find_driver
 from nodeward.kubelet.runtime.cri.container_config import target_of
@@ -90,6 +91,7 @@ class CriRuntime:
         host_ips: Sequence[str] = (),
     ) -> None:
         self.version: str = "unknown://"
+        self.abilities: Mapping[str, str] = able()
         self._socket = socket.removeprefix("unix://")
         self._clock = clock
         self._settings = settings or NodeSettings()
@@ -112,6 +114,7 @@ class CriRuntime:
             told = await call("Version", seconds=_GREETING_SECONDS)
             await self._images.refresh()
             driver = self._settings.cgroup_driver or await find_driver(call)
+            features = (await call("Status")).features
         except CriError as error:
             await self.stop()
             raise WorldError(
@@ -123,6 +126,7 @@ class CriRuntime:
         self._starter = Starter(call, self._images, settings)
         self._stopper = Stopper(call, self._clock, self._watcher, self._sandboxes, settings.cgroup_root)
         self.version = f"{told.runtime_name}://{told.runtime_version}"
+        self.abilities = abilities_of(features)
         self._listener = listener
         self._spawn(self._watcher.run())
         self._spawn(self._watch_images())
@@ -356,6 +360,14 @@ class CriRuntime:
 
     def _tell(self, event: RuntimeEvent) -> None:
         self._listener(event)
+
+
+def abilities_of(features: Any) -> Mapping[str, str]:
+    """What the runtime says of itself, as far as this agent can make use of it.
+
+    User namespaces on the node's network are not among it, whatever the runtime can do: the agent sets up none.
+    """
+    return able(MOUNT_OPTIONS) if features.mount_options else able()
 
 
 def _nobody(event: RuntimeEvent) -> None:

@@ -34,7 +34,7 @@ def prepare(plan: Plan, directory: str) -> None:
         except OSError as error:
             raise Failure(CREATE, f"cpuset {plan['cpus']}: {error.strerror}") from None
     if plan["way"] != rootfs.NONE and plan["mounts"]:
-        for source, target, _ in plan["mounts"]:
+        for source, target, *_ in plan["mounts"]:
             if not os.path.exists(source):
                 raise Failure(CREATE, f'mount of "{source}" at "{target}": no such file or directory')
         try:

@@ -36,8 +36,8 @@ class Plan(TypedDict):
     argv: list[str]
     env: dict[str, str]
     working_dir: str
-    #: source, target, is read-only
-    mounts: list[tuple[str, str, bool]]
+    #: source, target, is read-only, options
+    mounts: list[tuple[str, str, bool, list[str]]]
     #: one of rootfs' ways
     way: str
     cpus: list[int]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import pwd
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from nodeward.base.cpuset import CPUSet, CPUSetError
@@ -37,10 +37,10 @@ def plan_of(request: ContainerRequest, container_id: str, way: str) -> Plan:
     """How to run it, with mounts of its own in the way this machine allows."""
     container = request.container
     user, group = _user(request)
-    mounts = [(each.source, each.target, each.is_read_only) for each in request.mounts]
+    mounts = [(each.source, each.target, each.is_read_only, list(each.options)) for each in request.mounts]
     if request.termination_log:
         target = container.termination_message_path or USUAL_TERMINATION_LOG
-        mounts.append((request.termination_log, target, False))
+        mounts.append((request.termination_log, target, False, []))
     plan = Plan(
         id=container_id,
         name=container.name,
@@ -66,7 +66,10 @@ def plan_of(request: ContainerRequest, container_id: str, way: str) -> Plan:
 
 
 def _environment(
-    request: ContainerRequest, container_id: str, user: int | None, unseen: list[tuple[str, str, bool]]
+    request: ContainerRequest,
+    container_id: str,
+    user: int | None,
+    unseen: Sequence[tuple[str, str, bool, list[str]]],
 ) -> dict[str, str]:
     """What an image would set, what the pod says, and the mark. Nothing of the agent's own environment."""
     env = {"PATH": USUAL_PATH, "HOSTNAME": request.pod.spec.hostname or request.pod.metadata.name}
@@ -74,7 +77,7 @@ def _environment(
     if request.container.tty:
         env["TERM"] = "xterm"
     if unseen:
-        env[MOUNTS_VARIABLE] = "\n".join(f"{target}={source}" for source, target, _ in unseen)
+        env[MOUNTS_VARIABLE] = "\n".join(f"{target}={source}" for source, target, *_ in unseen)
     env.update(request.env)
     env[MARK] = container_id
     return env

@@ -42,6 +42,8 @@ _USUAL_DEVICES: Final = (
 )
 #: A directory with more names than this is no place to put a mount into.
 _MOST_NAMES: Final = 4096
+#: The options a volume mount may have, as flags of mount(2).
+_OPTIONS: Final = {"nosuid": 2, "nodev": 4, "noexec": 8}
 #: What a statvfs answer says of a mount and a remount must repeat: read-only, nosuid, nodev, noexec, and the atimes.
 _KEPT_FLAGS: Final = 1 | 2 | 4 | 8 | 1024 | 2048
 _ST_RELATIME: Final = 4096
@@ -72,17 +74,17 @@ def possible_way(scratch: str) -> str:
     for way in (AS_ROOT, AS_USER):
         try:
             own_mounts(way)
-            build(scratch, [(scratch, "/nodeward-trial/a", True)])
+            build(scratch, [(scratch, "/nodeward-trial/a", True, [*_OPTIONS])])
         except OSError:
             continue
         return way
     return NONE
 
 
-def build(scratch: str, mounts: Sequence[tuple[str, str, bool]]) -> None:
+def build(scratch: str, mounts: Sequence[tuple[str, str, bool, Sequence[str]]]) -> None:
     """Make the container's view of the node and enter it. `scratch` is an empty directory to build it on.
 
-    `mounts` are (source, target, is read-only).
+    `mounts` are (source, target, is read-only, options).
     """
     mount("tmpfs", scratch, "tmpfs", 0, "mode=755")
     for name in (_OLD, _NEW, _SPARE):
@@ -92,8 +94,10 @@ def build(scratch: str, mounts: Sequence[tuple[str, str, bool]]) -> None:
     os.chdir("/")
     root = _Root()
     # What lies inside another comes after it.
-    for source, target, is_read_only in sorted(mounts, key=lambda each: each[1].rstrip("/").count("/")):
-        root.add(_OLD + source, target, is_read_only)
+    for source, target, is_read_only, options in sorted(
+        mounts, key=lambda each: each[1].rstrip("/").count("/")
+    ):
+        root.add(_OLD + source, target, is_read_only, options)
     os.chdir(_NEW)
     pivot_root(".", ".")
     unmount(".", MNT_DETACH)
@@ -108,14 +112,17 @@ class _Root:
         self._ours: list[int] = []
         self._fill(_OLD, _NEW)
 
-    def add(self, source: str, target: str, is_read_only: bool) -> None:
+    def add(self, source: str, target: str, is_read_only: bool, options: Sequence[str]) -> None:
         # As the container will see it: links on the way are followed inside, not out on the node.
         inside = _NEW + self._resolved(os.path.normpath("/" + target))
         is_directory = os.path.isdir(source)
         self._make_room(inside, is_directory)
         mount(source, inside, "", MS_BIND | MS_REC)
-        if is_read_only:
-            mount("none", inside, "", MS_BIND | MS_REMOUNT | MS_RDONLY | _flags(inside))
+        flags = MS_RDONLY if is_read_only else 0
+        for option in options:
+            flags |= _OPTIONS[option]
+        if flags:
+            mount("none", inside, "", MS_BIND | MS_REMOUNT | flags | _flags(inside))
 
     def _resolved(self, target: str, depth: int = 0) -> str:
         done = ""

@@ -23,6 +23,7 @@ from typing import Any, Final
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.cpuset import CPUSet, CPUSetError
 from nodeward.base.errors import WorldError
+from nodeward.features.declared.abilities import MOUNT_OPTIONS, able
 from nodeward.kubelet.runtime.images import is_reachable, is_well_formed, why_missing
 from nodeward.kubelet.runtime.interface import (
     ContainerFailed,
@@ -78,6 +79,7 @@ class ProcessRuntime:
     ) -> None:
         """`root` is an absolute directory for this runtime alone. `may_mount`: try to give containers mounts of
         their own. `has_pidfd`: the kernel can tell of a process's end."""
+        self.abilities: Mapping[str, str] = able()
         self._root = str(root.absolute())
         self._clock = clock
         self._chance = chance
@@ -117,6 +119,8 @@ class ProcessRuntime:
                 "this machine allows no mount namespaces (as root, or unprivileged user namespaces): "
                 "containers start without their volumes and find them through NODEWARD_MOUNTS"
             )
+        else:
+            self.abilities = able(MOUNT_OPTIONS)
 
     async def stop(self) -> None:
         self._listener = _nobody

@@ -13,6 +13,7 @@ from nodeward.kubelet.runtime.cri.endings import addresses, exited, found_contai
 from nodeward.kubelet.runtime.cri.execution import exit_code
 from nodeward.kubelet.runtime.cri.messages import EXITED, RUNNING, message
 from nodeward.kubelet.runtime.cri.pulling import full_name
+from nodeward.kubelet.runtime.cri.runtime import abilities_of
 
 LABELS = {"io.kubernetes.pod.uid": "u1", "io.kubernetes.container.name": "c"}
 
@@ -31,6 +32,13 @@ def test_messages_are_on_the_wire_as_the_protocol_says() -> None:
     wire = bytes.fromhex("0a050a0170200132060a016b1201764206120" + "40a020802")
     assert made.SerializeToString(deterministic=True) == wire
     assert message("PodSandboxConfig").FromString(wire) == made
+
+
+def test_the_runtime_can_do_what_it_says_and_this_agent_can_make_use_of() -> None:
+    assert abilities_of(message("StatusResponse")().features) == {}
+    both = message("StatusResponse").FromString(bytes.fromhex("220410011801"))
+    assert (both.features.user_namespaces_host_network, both.features.mount_options) == (True, True)
+    assert abilities_of(both.features) == {"runtime.mountOptions": "true"}
 
 
 def test_fields_nobody_asked_for_are_skipped() -> None:

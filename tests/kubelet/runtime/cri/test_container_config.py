@@ -44,7 +44,7 @@ def test_a_request_is_followed_to_the_letter() -> None:
         {"A": "ä", "B": ""},
         ("run",),
         ("--fast",),
-        (Mount("/node/data", "/data", True),),
+        (Mount("/node/data", "/data", True, ("noexec",)),),
         "0-1",
         "/logs/c/2.log",
         "/node/last",
@@ -55,6 +55,7 @@ def test_a_request_is_followed_to_the_letter() -> None:
     assert [(each.key, each.value) for each in made.envs] == [("A", "ä".encode()), ("B", b"")]
     mounts = [(each.host_path, each.container_path, each.readonly) for each in made.mounts]
     assert mounts == [("/node/data", "/data", True), ("/node/last", "/dev/last", False)]
+    assert [list(each.mount_options) for each in made.mounts] == [["noexec"], []]
     assert (made.log_path, made.tty, made.stdin) == ("2.log", True, True)
     assert made.linux.resources.cpuset_cpus == "0-1"
     assert made.labels["io.kubernetes.pod.uid"] == "u1"

@@ -156,6 +156,36 @@ def test_without_mount_namespaces_a_container_is_told_where_its_volumes_are(
     assert caplog.text.count("NODEWARD_MOUNTS") == 1
 
 
+def test_a_volume_is_mounted_with_its_options_and_the_runtime_says_that_it_can(tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    script = volume / "run"
+    script.write_text("#!/bin/sh\necho ran\n")
+    script.chmod(0o755)
+
+    async def play(stage: Stage) -> None:
+        assert stage.runtime.abilities == {"runtime.mountOptions": "true"}
+        options = ("nodev", "noexec", "nosuid")
+        mounts = (Mount(str(volume), "/free"), Mount(str(volume), "/bound", options=options))
+        tells = "/free/run; /bound/run || echo refused; touch /bound/new && echo written; grep ' /bound ' /proc/mounts"
+        pod, _ = await stage.run(tells, mounts=mounts)
+        await stage.exited(pod)
+        said = [line.split(" ", 3)[3] for line in stage.log(pod).splitlines() if " stdout " in line]
+        assert said[:3] == ["ran", "refused", "written"]
+        assert {*options} <= {*said[3].split()[3].split(",")}
+
+    on_stage(tmp_path, play)
+
+
+def test_a_runtime_whose_containers_have_no_mounts_of_their_own_is_not_able_to_give_them_options(
+    tmp_path: Path,
+) -> None:
+    async def play(stage: Stage) -> None:
+        assert stage.runtime.abilities == {}
+
+    on_stage(tmp_path, play, may_mount=False)
+
+
 def test_without_pidfd_the_end_is_heard_of_all_the_same(tmp_path: Path) -> None:
     async def play(stage: Stage) -> None:
         pod, _ = await stage.run(WAITS)
