@@ -31,6 +31,9 @@ class Aggregation:
     def changed(self, batch: Batch) -> None:
         self._news.set()
 
+    def relisted(self, batch: Batch) -> None:
+        self._news.set()
+
     async def settle(self) -> None:
         """Write what has changed until nothing does."""
         while True:

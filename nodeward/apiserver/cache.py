@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from nodeward.api.codec import answer_prefix, with_revision
@@ -58,6 +58,10 @@ class Watcher(Protocol):
     """Whoever is told of changes, in batches, as they are committed. Must not block and must not raise."""
 
     def changed(self, batch: Batch) -> None: ...
+
+    def relisted(self, batch: Batch) -> None:
+        """Events were lost: `batch` holds the difference between the state before and now, not what happened."""
+        ...
 
 
 #: History kept per resource; older watches are told to list again.
@@ -109,6 +113,33 @@ class ResourceCache:
             return None
         self._remember(change)
         return change
+
+    def replace(self, values: Iterable[tuple[str, bytes, int]], revision: int) -> None:
+        """Take (key, value, revision) of every object as the state at `revision`; what led to it is not known.
+
+        The history starts anew, so that a watch from before is answered with 410, and watchers are told the difference.
+        """
+        before, self.objects = self.objects, {}
+        self._sorted, self._is_sorted, self._has_gaps = [], True, False
+        changes: list[Change] = []
+        for key, value, modified in values:
+            previous = before.pop(key, None)
+            if previous is not None and previous.revision == modified:
+                self.objects[key] = previous
+                self._sorted.append(key)
+                self._is_sorted = False
+                continue
+            self.load(key, value, modified)
+            type_ = "MODIFIED" if previous else "ADDED"
+            changes.append(Change(modified, type_, key, self.objects[key], previous))
+        for key, previous in before.items():
+            changes.append(Change(revision, "DELETED", key, restamp(previous, revision), previous))
+        self.history.clear()
+        self._history_bytes = 0
+        self.history_start = revision
+        batch = Batch(changes)
+        for watcher in list(self.watchers):
+            watcher.relisted(batch)
 
     def publish(self, changes: list[Change]) -> None:
         """Tell everybody; a watcher may leave while being told."""

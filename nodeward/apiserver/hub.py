@@ -19,9 +19,10 @@ from collections.abc import Callable, Mapping, Sequence
 from nodeward.api.errors import timeout, too_large_resource_version, unavailable
 from nodeward.api.scheme import Kind, Scheme
 from nodeward.apiserver.cache import Change, ResourceCache
+from nodeward.base.errors import NodewardError
 from nodeward.base.invariant import invariant
 from nodeward.machinery.clock import Clock, Timer
-from nodeward.store.interface import Compacted, Event, Store, StoreUnavailable, Watch
+from nodeward.store.interface import Compacted, Event, Page, Store, StoreClosed, StoreUnavailable, Watch
 
 LOG = logging.getLogger(__name__)
 
@@ -29,6 +30,8 @@ ROOT = "/registry/"
 
 #: Events replayed at start, so that watchers of the server before can resume.
 REPLAY = 5_000
+#: The first pause before a broken watch is tried again; the pauses grow.
+FIRST_DELAY_SECONDS = 0.05
 #: Whoever waits for a revision gives up after one to two times this.
 PATIENCE_SECONDS = 15.0
 
@@ -71,24 +74,40 @@ class Hub:
     async def start(self) -> None:
         """Load the state and begin to follow the store. The store is open already."""
         newest = await self.store.revision()
-        start = max(1, newest - REPLAY)
-        try:
-            page = await self.store.range(ROOT, revision=start)
-        except Compacted as gone:
-            page = await self.store.range(ROOT, revision=gone.compacted)
+        page = await self._first_page(max(1, newest - REPLAY))
         self.revision = page.revision
         self._caches = {
             name: ResourceCache(kind, page.revision, self._readers.get(kind))
             for name, kind in self._kinds.items()
         }
-        for item in page.items:
-            name, key = self._split(item.key)
-            cache = self._caches.get(name)
-            if cache is not None:
-                cache.load(key, item.value, item.mod_revision)
+        for name, objects in self._by_resource(page).items():
+            for key, value, revision in objects:
+                self._caches[name].load(key, value, revision)
         self._pump = asyncio.create_task(self._follow(), name="hub")
         self._pump.add_done_callback(self._ended)
         await self.wait_for(newest)
+
+    async def _first_page(self, start: int) -> Page:
+        """The state some way back, as far as the store remembers it: the events since then are replayed."""
+        try:
+            return await self.store.range(ROOT, revision=start)
+        except Compacted as gone:
+            LOG.info("events are replayed from revision %d on: %s", gone.compacted, gone)
+            oldest = gone.compacted
+        try:
+            return await self.store.range(ROOT, revision=oldest)
+        except Compacted:
+            # Somebody compacts at this very moment: then there is nothing worth replaying.
+            return await self.store.range(ROOT)
+
+    def _by_resource(self, page: Page) -> dict[str, list[tuple[str, bytes, int]]]:
+        """The keys inside each resource this server knows, with their values and revisions."""
+        found: dict[str, list[tuple[str, bytes, int]]] = {name: [] for name in self._caches}
+        for item in page.items:
+            name, key = self._split(item.key)
+            if name in found:
+                found[name].append((key, item.value, item.mod_revision))
+        return found
 
     async def stop(self) -> None:
         if self._sweeper is not None:
@@ -102,6 +121,16 @@ class Hub:
     @property
     def is_healthy(self) -> bool:
         return self._pump is not None and not self._pump.done()
+
+    async def failed(self) -> None:
+        """Wait until the store can no longer be followed, which nothing but a new start mends, and raise why."""
+        pump = self._pump
+        invariant(pump is not None, "a hub fails after it was started")
+        if pump is not None:
+            await asyncio.wait((pump,))
+            error = None if pump.cancelled() else pump.exception()
+            if error is not None:
+                raise NodewardError(f"the store can no longer be followed: {error}") from error
 
     # -- reading
 
@@ -170,23 +199,47 @@ class Hub:
     # -- following
 
     async def _follow(self) -> None:
-        delay = 0.05
+        """Read the store's events for as long as this server runs; list again when events were lost."""
+        delay = FIRST_DELAY_SECONDS
+        has_gap = False
         while True:
-            self._watch = watch = self.store.watch(ROOT, after=self.revision)
-            self._ask_for_progress()
+            known = self.revision
             try:
-                async for batch in watch:
-                    self._advance(batch, watch.revision)
-                    delay = 0.05
+                if has_gap:
+                    await self._list_again()
+                    has_gap = False
+                await self._read()
                 return
+            except Compacted as gap:
+                LOG.warning("events were lost, everything is listed again: %s", gap)
+                has_gap = True
+            except StoreClosed:
+                raise
             except StoreUnavailable as error:
                 LOG.warning("following the store broke off at revision %d: %s", self.revision, error)
-            # `Compacted` ends it: this server stood still for longer than the store remembers and cannot catch up.
-            finally:
-                self._watch = None
-                await watch.aclose()
+            if self.revision > known:
+                delay = FIRST_DELAY_SECONDS
             await self._clock.sleep(delay)
             delay = min(delay * 2, 2.0)
+
+    async def _read(self) -> None:
+        """Take events until the watch ends or fails."""
+        self._watch = watch = self.store.watch(ROOT, after=self.revision)
+        self._ask_for_progress()
+        try:
+            async for batch in watch:
+                self._advance(batch, watch.revision)
+        finally:
+            self._watch = None
+            await watch.aclose()
+
+    async def _list_again(self) -> None:
+        """Take the store's newest state in the place of events that are lost; watchers of clients are told 410."""
+        page = await self.store.range(ROOT)
+        for name, objects in self._by_resource(page).items():
+            self._caches[name].replace(objects, page.revision)
+        self.revision = page.revision
+        self._release()
 
     def _ended(self, pump: asyncio.Task[None]) -> None:
         """Nothing will come any more, whatever the reason: nobody is to wait for it."""
@@ -217,6 +270,10 @@ class Hub:
         self.revision = max(self.revision, revision)
         for name, changes in touched.items():
             self._caches[name].publish(changes)
+        self._release()
+
+    def _release(self) -> None:
+        """Whoever waited for the revision the caches have reached goes on."""
         while self._waiters and self._waiters[0][0] <= self.revision:
             _, _, waiter = heapq.heappop(self._waiters)
             if not waiter.done():

@@ -192,3 +192,6 @@ class _Follower:
                 self._remove(self._kind.name, namespace, name)
             elif self._only in change.item:
                 self._upsert(self._decode(change.item.data))
+
+    def relisted(self, batch: Batch) -> None:
+        self.changed(batch)

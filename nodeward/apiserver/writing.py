@@ -6,7 +6,7 @@ by computing the write again on the newer object, unless the caller insisted on 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,7 @@ from nodeward.apiserver.resources.unborn import unborn
 from nodeward.base.fielderror import FieldError
 from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import FieldPath
-from nodeward.store.interface import StoreUnavailable, ValueTooLarge, WriteResult
+from nodeward.store.interface import OutcomeUnknown, StoreUnavailable, ValueTooLarge, WriteResult
 
 #: How often a name is generated again, and a change computed again, before giving up.
 GENERATE_ATTEMPTS = 8
@@ -266,23 +266,29 @@ class Writer:
     # -- the store
 
     async def _put(self, key: str, value: bytes, *, expected: int) -> WriteResult:
+        return await self._answered(self._env.hub.store.put(key, value, expected=expected))
+
+    async def _delete(self, key: str, *, expected: int) -> WriteResult:
+        return await self._answered(self._env.hub.store.delete(key, expected=expected))
+
+    async def _answered(self, writing: Awaitable[WriteResult]) -> WriteResult:
+        """Wait for a write and for the caches to have seen it. Only a write that did not happen is a plain failure."""
         try:
-            result = await self._env.hub.store.put(key, value, expected=expected)
+            result = await writing
+        except OutcomeUnknown as error:
+            raise timeout(f"{error}; read the object before trying again") from error
         except StoreUnavailable as error:
             raise unavailable(str(error), 1) from error
         except ValueTooLarge as error:
             raise request_entity_too_large(str(error)) from error
         if result.succeeded:
-            await self._env.hub.wait_for(result.revision)
-        return result
-
-    async def _delete(self, key: str, *, expected: int) -> WriteResult:
-        try:
-            result = await self._env.hub.store.delete(key, expected=expected)
-        except StoreUnavailable as error:
-            raise unavailable(str(error), 1) from error
-        if result.succeeded:
-            await self._env.hub.wait_for(result.revision)
+            try:
+                await self._env.hub.wait_for(result.revision)
+            except ApiError as error:
+                text = (
+                    f"the write was stored at revision {result.revision}, but this server has not seen it yet"
+                )
+                raise timeout(f"{text}: {error}") from error
         return result
 
     def _forget_unborn(self, call: Call, strategy: Strategy, new: Any, old: Any) -> None:

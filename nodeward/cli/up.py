@@ -71,19 +71,26 @@ async def _serve(args: argparse.Namespace) -> int:
             await asyncio.gather(starting, return_exceptions=True)
             print("stopped before it was ready", file=sys.stderr, flush=True)
             return _INTERRUPTED
-        wanted, address = starting.result()
+        wanted, address, server = starting.result()
         # What is alive now lives as long as the process; the collector need not look at it again.
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
         _announce(args, wanted, address, (clock.monotonic_ns() - began_ns) / 1e9)
-        await told
+        failing = asyncio.create_task(server.hub.failed(), name="failing")
+        await asyncio.wait((failing, told), return_when=asyncio.FIRST_COMPLETED)
+        if failing.done():
+            told.cancel()
+            failing.result()
+        failing.cancel()
         print("stopping...", file=sys.stderr, flush=True)
     return 0
 
 
-async def _start(args: argparse.Namespace, clock: Clock, running: AsyncExitStack) -> tuple[Wanted, str]:
-    """A cluster that answers, and the host and port it answers on. `running` learns how to stop it."""
+async def _start(
+    args: argparse.Namespace, clock: Clock, running: AsyncExitStack
+) -> tuple[Wanted, str, ApiServer]:
+    """A cluster that answers, the host and port it answers on, and its server. `running` learns how to stop it."""
     wanted = read_flags(args)
     for warning in wanted.warnings:
         LOG.warning("%s", warning)
@@ -109,7 +116,7 @@ async def _start(args: argparse.Namespace, clock: Clock, running: AsyncExitStack
     )
     tls = server_context(serving, pki.authority_path)
     if args.command == "up":
-        await _start_cluster(args, wanted, clock, settings, bound, tls, pki, running)
+        server = await _start_cluster(args, wanted, clock, settings, bound, tls, pki, running)
     else:
         server = ApiServer(wanted.store, clock, RealChance(), settings)
         running.push_async_callback(server.stop)
@@ -118,7 +125,7 @@ async def _start(args: argparse.Namespace, clock: Clock, running: AsyncExitStack
     text = kubeconfig(f"https://{address}", pki.authority_certificate, pki.admin())
     _make_directory(wanted.kubeconfig.parent)
     write_private(wanted.kubeconfig, text.encode())
-    return wanted, address
+    return wanted, address, server
 
 
 async def _open(
@@ -139,7 +146,7 @@ async def _start_cluster(
     tls: ssl.SSLContext,
     pki: Pki,
     running: AsyncExitStack,
-) -> None:
+) -> ApiServer:
     # Not for who runs the API server alone.
     from nodeward.cli.cluster_flags import describe
     from nodeward.cluster.assembly import Cluster
@@ -156,6 +163,7 @@ async def _start_cluster(
     kubelet = pki.kubelet_serving((HOST, "localhost"))
     await cluster.serve_kubelets(server_context(kubelet, pki.authority_path))
     await cluster.start_parts()
+    return cluster.server
 
 
 def _kubelet_access(pki: Pki) -> KubeletAccess:

@@ -21,15 +21,17 @@ from nodeward.base.errors import NodewardError
 from nodeward.base.invariant import invariant
 from nodeward.store.etcd_stream import Stream
 from nodeward.store.etcd_wire import messages
-from nodeward.store.etcd_wire.members import Lost, Members, Pauses, Refused, Tls
+from nodeward.store.etcd_wire.members import CALL_SECONDS, Lost, Members, Pauses, Refused, Tls
 from nodeward.store.feed import Feed
 from nodeward.store.interface import (
     Compacted,
     Event,
     FutureRevision,
     KeyValue,
+    OutcomeUnknown,
     Page,
     Revision,
+    StoreClosed,
     StoreUnavailable,
     ValueTooLarge,
     Watch,
@@ -53,11 +55,20 @@ _VERSIONS: Final = 32
 class EtcdStore:
     """A `Store` in the etcd cluster with these members (host:port), under keys that begin with `root`."""
 
-    def __init__(self, endpoints: Sequence[str], *, root: str = "", tls: Tls | None = None) -> None:
+    def __init__(
+        self,
+        endpoints: Sequence[str],
+        *,
+        root: str = "",
+        tls: Tls | None = None,
+        call_seconds: float = CALL_SECONDS,
+    ) -> None:
+        """`call_seconds`: how long a call with all its attempts may take."""
         invariant(len(endpoints) > 0, "etcd has at least one endpoint")
         self._endpoints = tuple(endpoints)
         self._root = root
         self._tls = tls
+        self._call_seconds = call_seconds
         self._opened = False
 
     @property
@@ -66,7 +77,7 @@ class EtcdStore:
 
     async def open(self) -> None:
         invariant(not self._opened, "a store is opened once; make a new one")
-        self._members = Members(self._endpoints, self._tls)
+        self._members = Members(self._endpoints, self._tls, self._call_seconds)
         try:
             now = await self._members.ask("Range", _ANY_KEY, _OPEN_SECONDS)
         except NodewardError as error:
@@ -94,7 +105,7 @@ class EtcdStore:
 
     def _check_open(self) -> None:
         if not self._opened:
-            raise StoreUnavailable("the store is closed")
+            raise StoreClosed("the store is closed")
 
     async def _follow(self, after: Revision) -> None:
         """Publish what happens in etcd, until closed. Should this ever fail, watches end rather than fall silent."""
@@ -147,7 +158,7 @@ class EtcdStore:
         current = self._current(answer)
         if is_repeated and (current is None or current.create_revision > expected):
             # Gone: by our first attempt or by somebody else's delete; nothing in etcd tells them apart.
-            raise StoreUnavailable(f"whether {key} was deleted by us is not known: the answer was lost")
+            raise OutcomeUnknown(f"whether {key} was deleted by us is not known: the answer was lost")
         return WriteResult(False, Revision(answer.header.revision), current)
 
     async def _transact(self, name: bytes, change: Any, expected: int) -> tuple[Any, bool]:
@@ -158,7 +169,7 @@ class EtcdStore:
         )
         look = messages.RequestOp(request_range=messages.RangeRequest(key=name))
         request = messages.TxnRequest(compare=[compare], success=[change], failure=[look])
-        pauses = Pauses(self._members.closing)
+        pauses = Pauses(self._members.closing, self._call_seconds)
         is_repeated = False
         while True:
             try:
@@ -166,9 +177,14 @@ class EtcdStore:
             except Lost as error:
                 # Repeating is safe: if the attempt did go through, or still does, one of the two comparisons fails.
                 is_repeated = True
-                await pauses.wait(error)
-            except Refused as error:
-                raise _explain(error) from error
+                try:
+                    await pauses.wait(error)
+                except StoreUnavailable as given_up:
+                    raise _unknown(given_up) from error
+            except (Refused, StoreUnavailable) as error:
+                if is_repeated:
+                    raise _unknown(error) from error
+                raise (_explain(error) if isinstance(error, Refused) else error) from error
 
     async def _find_own(
         self, name: bytes, value: bytes, expected: int, current: KeyValue | None
@@ -185,9 +201,9 @@ class EtcdStore:
                     "Range", messages.RangeRequest(key=name, revision=version.mod_revision - 1)
                 )
             except Refused as error:
-                raise StoreUnavailable("whether a put happened is not known: the answer was lost") from error
+                raise OutcomeUnknown("whether a put happened is not known: the answer was lost") from error
             version = self._key_value(answer.kvs[0]) if answer.kvs else None
-        raise StoreUnavailable("whether a put happened is not known: the key has changed too often since")
+        raise OutcomeUnknown("whether a put happened is not known: the key has changed too often since")
 
     def _current(self, answer: Any) -> KeyValue | None:
         found = answer.responses[0].response_range.kvs
@@ -202,7 +218,7 @@ class EtcdStore:
 
     async def range(self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0) -> Page:
         self._check_open()
-        low = (self._root + max(prefix, start)).encode()
+        low = first = (self._root + max(prefix, start)).encode()
         end = prefix_end(self._root + prefix)
         stop = _NO_END if end is None else end.encode()
         items: list[KeyValue] = []
@@ -213,7 +229,12 @@ class EtcdStore:
             try:
                 answer = await self._members.ask("Range", request)
             except Refused as error:
-                raise await self._explain_revision(error, at) from error
+                reason = await self._explain_revision(error, at)
+                if isinstance(reason, Compacted) and not revision:
+                    # The newest state was wanted, and was compacted away between two pages: begin again.
+                    low, at, items = first, 0, []
+                    continue
+                raise reason from error
             at = at or answer.header.revision
             items.extend([self._key_value(kv) for kv in answer.kvs])
             following = answer.count - len(answer.kvs)
@@ -239,7 +260,7 @@ class EtcdStore:
                 found.extend([event for event in events if event.key.startswith(prefix)])
                 if reached >= goal:
                     return found, reached
-        raise StoreUnavailable("the store is closed")
+        raise StoreClosed("the store is closed")
 
     async def revision(self) -> Revision:
         self._check_open()
@@ -258,9 +279,8 @@ class EtcdStore:
         try:
             await self._members.ask("Compact", messages.CompactionRequest(revision=revision))
         except Refused as error:
-            reason = await self._explain_revision(error, revision)
-            if not isinstance(reason, Compacted):
-                raise reason from error
+            if not _is_compacted(error):
+                raise await self._explain_revision(error, revision) from error
         self._compacted = max(self._compacted, revision)
 
     async def size(self) -> int:
@@ -283,11 +303,36 @@ class EtcdStore:
             raise _explain(error) from error
 
     async def _explain_revision(self, error: Refused, revision: int) -> NodewardError:
-        if "has been compacted" in error.details:
-            return Compacted(revision, max(self._compacted, revision + 1))
+        if _is_compacted(error):
+            return await self._find_oldest(revision)
         if "is a future revision" in error.details:
             return FutureRevision(revision, await self._newest())
         return _explain(error)
+
+    async def _find_oldest(self, revision: int) -> NodewardError:
+        """Ask how far etcd was compacted: only a watch from a compacted revision is told, a read is just refused."""
+        try:
+            async with (
+                asyncio.timeout(CALL_SECONDS),
+                aclosing(self._stream.follow(Revision(revision))) as steps,
+            ):
+                async for _ in steps:
+                    # This member has not done yet what the member that refused the read has: it cannot tell.
+                    return Compacted(revision, await self._newest())
+        except Compacted as gone:
+            self._compacted = max(self._compacted, gone.compacted)
+            return Compacted(revision, gone.compacted)
+        except TimeoutError:
+            pass
+        return StoreUnavailable(f"revision {revision} has been compacted, and etcd does not say how far")
+
+
+def _is_compacted(error: Refused) -> bool:
+    return "has been compacted" in error.details
+
+
+def _unknown(error: NodewardError) -> OutcomeUnknown:
+    return OutcomeUnknown(f"whether the write happened is not known: {error}")
 
 
 def _explain(error: Refused) -> NodewardError:

@@ -17,7 +17,7 @@ import types
 from collections.abc import Generator, Sequence
 from typing import Final, Protocol
 
-from nodeward.store.interface import EMPTY, Compacted, Event, Revision, StoreUnavailable
+from nodeward.store.interface import EMPTY, Compacted, Event, Revision, StoreClosed
 
 #: events a live watch may keep unread before it is told to read history instead
 UNREAD_LIMIT: Final = 8192
@@ -208,7 +208,7 @@ class Feed:
 
     def check_open(self) -> None:
         if not self._open:
-            raise StoreUnavailable("the store is closed")
+            raise StoreClosed("the store is closed")
 
     def close(self) -> None:
         """Every watch, now and later, ends with `StoreUnavailable`."""

@@ -6,7 +6,8 @@ This is etcd's model cut down to what an API server needs. Nothing beyond this p
   unless somebody else shares the store); revisions survive a restart.
 * A write is conditional: it names the mod revision it expects (0: the key must not exist), or it does nothing.
 * A write is answered only once it is as durable as the store can make it, and watchers hear of it only then.
-  `StoreUnavailable` for a write means: not known to have happened. Read the key before trying again.
+  `OutcomeUnknown` means that a write may have happened: read the key before trying again. After any other
+  `StoreUnavailable` it has not happened.
 * A range can be read at any revision that has not been compacted; without one it is read at the newest.
 * A watch started at revision R delivers every event with revision > R of its prefix, once, in order.
 * Compaction to revision C forgets history before C: the state at C can still be read and events after C still be
@@ -32,7 +33,11 @@ EMPTY: Final = Revision(1)
 
 
 class Compacted(NodewardError):
-    """The revision asked for is older than what the store still remembers."""
+    """The revision asked for is older than what the store still remembers.
+
+    `compacted` is the oldest revision known to be readable when the store answered. Compaction may have gone further
+    since, so whoever reads there has to expect `Compacted` again.
+    """
 
     def __init__(self, requested: int, compacted: int) -> None:
         super().__init__(f"revision {requested} has been compacted (oldest kept: {compacted})")
@@ -51,6 +56,14 @@ class FutureRevision(NodewardError):
 
 class StoreUnavailable(WorldError):
     """The store cannot answer now (no quorum, disk full, closed); the same call may succeed later."""
+
+
+class StoreClosed(StoreUnavailable):
+    """The store was closed, by its owner or because it cannot go on: no later call on it will succeed."""
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """The answer to a write was lost: the write may have happened, or may still happen."""
 
 
 class StoreCorrupt(NodewardError):
@@ -167,7 +180,8 @@ class Store(Protocol):
     ) -> Page:
         """Keys that begin with `prefix` and are >= `start`, in byte order, at most `limit` (0: all).
 
-        Read at `revision` (0: the newest). Raises `Compacted` or `FutureRevision`.
+        Read at `revision`; raises `Compacted` or `FutureRevision`. Revision 0 is the newest, which is never compacted,
+        whatever happens during the read.
         """
         ...
 

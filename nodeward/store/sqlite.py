@@ -30,7 +30,7 @@ from nodeward.store.interface import (
     KeyValue,
     Page,
     Revision,
-    StoreUnavailable,
+    StoreClosed,
     ValueTooLarge,
     Watch,
     WriteResult,
@@ -127,7 +127,7 @@ class SqliteStore:
 
     def _check_open(self) -> None:
         if not self._opened:
-            raise StoreUnavailable(f"the store {self._path} is closed")
+            raise StoreClosed(f"the store {self._path} is closed")
 
     # Writing.
 

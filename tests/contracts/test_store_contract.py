@@ -384,6 +384,94 @@ def test_a_watch_after_a_compacted_revision_says_so(ground: Ground) -> None:
     ground.run(scenario)
 
 
+def test_what_was_compacted_before_the_start_is_refused_with_a_revision_that_can_be_read(
+    ground: Ground,
+) -> None:
+    last = 0
+
+    async def write_and_compact(store: Store) -> None:
+        nonlocal last
+        revisions = await fill(store, "/a", "/b", "/c")
+        last = (await store.delete("/b", expected=revisions[1])).revision
+        await store.compact(last)
+
+    async def start_again(store: Store) -> None:
+        with pytest.raises(Compacted) as caught:
+            await store.range("/", revision=1)
+        assert (caught.value.requested, caught.value.compacted) == (1, last)
+        oldest = await store.range("/", revision=caught.value.compacted)
+        assert [item.key for item in oldest.items] == ["/a", "/c"]
+        watch = store.watch("/", after=oldest.revision)
+        (following,) = await fill(store, "/d")
+        assert [event.revision for event in await read_events(watch, 1)] == [following]
+        await watch.aclose()
+
+    ground.run(write_and_compact)
+    ground.run(start_again)
+
+
+def test_compaction_between_the_first_read_and_the_watch_is_noticed_and_a_new_read_helps(
+    ground: Ground,
+) -> None:
+    async def scenario(store: Store) -> None:
+        (first,) = await fill(store, "/a")
+        page = await store.range("/", revision=first)
+        await fill(store, "/b")
+        await store.delete("/a", expected=first)
+        await store.compact(await store.revision())
+        watch = store.watch("/", after=page.revision)
+        with pytest.raises(Compacted) as caught:
+            await next_batch(watch)
+        await watch.aclose()
+        page = await store.range("/")
+        assert caught.value.compacted <= page.revision
+        assert [item.key for item in page.items] == ["/b"]
+        watch = store.watch("/", after=page.revision)
+        (following,) = await fill(store, "/c")
+        assert [event.revision for event in await read_events(watch, 1)] == [following]
+        await watch.aclose()
+
+    ground.run(scenario)
+
+
+def test_compaction_while_a_watch_is_down_is_noticed_if_events_were_lost_and_only_then(
+    ground: Ground,
+) -> None:
+    async def scenario(store: Store) -> None:
+        watch = store.watch("/", after=await store.revision())
+        (first,) = await fill(store, "/a")
+        assert len(await read_events(watch, 1)) == 1
+        await watch.aclose()
+        await store.compact(first)
+        unharmed = store.watch("/", after=first)
+        second, third = await fill(store, "/b", "/c")
+        assert [event.revision for event in await read_events(unharmed, 2)] == [second, third]
+        await unharmed.aclose()
+        await store.compact(third)
+        harmed = store.watch("/", after=first)
+        with pytest.raises(Compacted) as caught:
+            await next_batch(harmed)
+        assert (caught.value.requested, caught.value.compacted) == (first, third)
+        await harmed.aclose()
+
+    ground.run(scenario)
+
+
+def test_compaction_of_a_reader_that_fell_behind_is_told_to_it(ground: Ground) -> None:
+    async def scenario(store: Store) -> None:
+        before = await store.revision()
+        slow = store.watch("/", after=before)
+        for start in range(0, 10_000, 500):
+            await asyncio.gather(*(store.put(f"/{n}", b"", expected=0) for n in range(start, start + 500)))
+        await store.compact(before + 9_000)
+        with pytest.raises(Compacted) as caught:
+            await next_batch(slow)
+        assert caught.value.compacted >= before + 9_000
+        await slow.aclose()
+
+    ground.run(scenario)
+
+
 def test_a_watch_that_keeps_up_survives_compaction(ground: Ground) -> None:
     async def scenario(store: Store) -> None:
         watch = store.watch("/", after=await store.revision())

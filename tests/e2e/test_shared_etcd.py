@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from nodeward.store.etcd import EtcdStore
 from tests.contracts.store_etcd_server import EtcdServer, free_port, running_etcd
-from tests.e2e.cluster import Cluster, refusal, running_cluster
+from tests.e2e.cluster import PATIENCE_SECONDS, Cluster, refusal, running_cluster, start
 
 pytestmark = pytest.mark.slow
 
@@ -127,3 +130,65 @@ def test_an_etcd_that_is_not_there_is_said_plainly(tmp_path: Path) -> None:
     said = refusal(tmp_path, "--store", f"etcd://127.0.0.1:{free_port()}", "--port", "0")
     assert said.startswith("nodeward: ")
     assert "etcd" in said
+
+
+def test_a_server_starts_again_after_any_compaction_and_serves_on_after_one(tmp_path: Path) -> None:
+    """Others write and compact while the server is stopped, and while it stands still."""
+    with running_etcd(tmp_path) as etcd:
+        for number in range(3):
+            serve_through_compaction(etcd, tmp_path, number)
+            write_elsewhere_and_compact(etcd)
+
+
+def serve_through_compaction(etcd: EtcdServer, home: Path, number: int) -> None:
+    flags = ("--etcd-servers", f"http://{etcd.endpoint}")
+    with running_cluster(home, *flags, subcommand="apiserver") as server:
+        status, made = create(server, f"again-{number}")
+        assert status == 201, made
+        names = [item["metadata"]["name"] for item in server.call("GET", CONFIG_MAPS)[1]["items"]]
+        assert [name for name in names if name.startswith("again")] == [
+            f"again-{each}" for each in range(number + 1)
+        ]
+        start = made["metadata"]["resourceVersion"]
+        with server.watching(f"{CONFIG_MAPS}?watch=true&resourceVersion={start}") as events:
+            server.process.send_signal(signal.SIGSTOP)
+            write_elsewhere_and_compact(etcd)
+            server.process.send_signal(signal.SIGCONT)
+            assert create(server, f"after-{number}")[0] == 201
+            event = next(events)
+        # Either nothing was lost for the watcher, or it is told to list again.
+        assert event["type"] == "ADDED" or event["object"]["code"] == 410
+        assert server.call("GET", f"{CONFIG_MAPS}/after-{number}")[0] == 200
+
+
+def test_a_server_that_cannot_follow_its_store_ends_with_the_reason(tmp_path: Path) -> None:
+    with running_etcd(tmp_path) as etcd:
+        server = start(tmp_path, "--etcd-servers", f"http://{etcd.endpoint}", subcommand="apiserver")
+        try:
+            write(etcd, "", ["/registry/rbac.authorization.k8s.io/clusterroles/no-object"])
+            assert server.process.wait(PATIENCE_SECONDS) == 1
+            *_, last = server.errors().splitlines()
+            assert "the store can no longer be followed" in last
+        finally:
+            server.kill()
+            server.log.close()
+
+
+def write_elsewhere_and_compact(etcd: EtcdServer) -> None:
+    write(etcd, "/elsewhere", [f"/{number}" for number in range(10)], compacts=True)
+
+
+def write(etcd: EtcdServer, root: str, keys: list[str], *, compacts: bool = False) -> None:
+    """Write past the servers: keys with a value that is no object."""
+
+    async def put_all() -> None:
+        store = EtcdStore([etcd.endpoint], root=root)
+        await store.open()
+        for key in keys:
+            now = await store.get(key)
+            await store.put(key, b"no object", expected=now.mod_revision if now else 0)
+        if compacts:
+            await store.compact(await store.revision())
+        await store.close()
+
+    asyncio.run(put_all())

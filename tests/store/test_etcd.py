@@ -17,8 +17,9 @@ from cryptography.x509.oid import NameOID
 from nodeward.base.errors import ConfigError
 from nodeward.store.etcd import EtcdStore
 from nodeward.store.etcd_wire.members import Tls
-from nodeward.store.interface import Store, StoreUnavailable, ValueTooLarge
+from nodeward.store.interface import Compacted, OutcomeUnknown, Store, StoreUnavailable, ValueTooLarge
 from nodeward.store.opening import parse
+from tests.contracts.cut_line import CutLine
 from tests.contracts.store_etcd_server import EtcdServer, free_port, running, running_cluster, running_etcd
 from tests.contracts.store_grounds import next_batch, read_events
 
@@ -113,6 +114,80 @@ def test_ranges_longer_than_one_answer_are_put_together(
         assert (len(page.items), page.remaining) == (16, 14)
 
     play(store, scenario)
+
+
+def test_a_range_of_the_newest_state_survives_a_compaction_between_its_pages(
+    server: EtcdServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodeward.store.etcd._PAGE_KEYS", 1)
+    store = EtcdStore([server.endpoint], root="/compacted-pages")
+
+    async def scenario() -> None:
+        await asyncio.gather(*(store.put(f"/{n:03}", b"", expected=0) for n in range(400)))
+        reading = asyncio.create_task(store.range("/"))
+        added = await store.put("/new", b"", expected=0)
+        await store.compact(added.revision)
+        assert not reading.done()
+        page = await reading
+        assert [item.key for item in page.items] == [*(f"/{n:03}" for n in range(400)), "/new"]
+        assert page.revision >= added.revision
+
+    play(store, scenario)
+
+
+def test_compaction_by_another_server_while_the_line_is_cut_ends_the_watches_that_lost_events(
+    server: EtcdServer,
+) -> None:
+    other = EtcdStore([server.endpoint], root="/cut")
+
+    async def scenario() -> None:
+        line = CutLine(server.endpoint)
+        await line.mend()
+        store = EtcdStore([line.endpoint], root="/cut")
+        await store.open()
+        try:
+            watch = store.watch("/", after=await other.revision())
+            first = await other.put("/a", b"", expected=0)
+            assert [event.revision for event in await read_events(watch, 1)] == [first.revision]
+            await line.cut()
+            await other.put("/b", b"", expected=0)
+            await other.delete("/a", expected=first.revision)
+            await other.compact(await other.revision())
+            await line.mend()
+            with pytest.raises(Compacted) as caught:
+                await next_batch(watch)
+            assert caught.value.compacted == await other.revision()
+            await watch.aclose()
+            page = await store.range("/")
+            assert [item.key for item in page.items] == ["/b"]
+            fresh = store.watch("/", after=page.revision)
+            third = await other.put("/c", b"", expected=0)
+            assert [event.revision for event in await read_events(fresh, 1)] == [third.revision]
+            await fresh.aclose()
+        finally:
+            await store.close()
+            await line.cut()
+
+    play(other, scenario)
+
+
+def test_a_write_that_went_unanswered_is_called_unknown(server: EtcdServer) -> None:
+    async def scenario() -> None:
+        line = CutLine(server.endpoint)
+        await line.mend()
+        store = EtcdStore([line.endpoint], root="/unanswered", call_seconds=0.3)
+        await store.open()
+        await line.cut()
+        try:
+            with pytest.raises(OutcomeUnknown):
+                await store.put("/a", b"", expected=0)
+        finally:
+            await store.close()
+        with pytest.raises(StoreUnavailable) as closed:
+            await store.put("/a", b"", expected=0)
+        assert not isinstance(closed.value, OutcomeUnknown)
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.slow

@@ -163,6 +163,10 @@ class WatchStream:
         if sink.buffered > self._allowance:
             sink.abort()
 
+    def relisted(self, batch: Batch) -> None:
+        """Events were lost between the store and this server: the client has to list again."""
+        self._refuse(self._api.env.hub.revision)
+
     def _selected(self, changes: Iterable[Change]) -> Iterable[bytes]:
         """The changes this watcher is told of, as it is told of them."""
         prefix, selection = self._prefix, self._selection

@@ -22,7 +22,7 @@ import grpc.aio
 from nodeward.base.errors import ConfigError, NodewardError
 from nodeward.store.etcd_wire import messages
 from nodeward.store.etcd_wire.tap import Tap
-from nodeward.store.interface import StoreUnavailable
+from nodeward.store.interface import StoreClosed, StoreUnavailable
 
 #: One attempt may take this long. A write caught by a change of leader is never answered: try again soon. A page of a
 #: range may be tens of megabytes: give it time.
@@ -135,7 +135,7 @@ class _Member:
 class Pauses:
     """Growing pauses between attempts, until the time for the whole call is over."""
 
-    def __init__(self, closing: asyncio.Event, seconds: float = CALL_SECONDS) -> None:
+    def __init__(self, closing: asyncio.Event, seconds: float) -> None:
         self._closing = closing
         self._loop = asyncio.get_running_loop()
         self._end = self._loop.time() + seconds
@@ -165,7 +165,8 @@ async def pause(closing: asyncio.Event, seconds: float) -> None:
 class Members:
     """The cluster as one thing to call. Attempts go to the member that worked last."""
 
-    def __init__(self, endpoints: Sequence[str], tls: Tls | None) -> None:
+    def __init__(self, endpoints: Sequence[str], tls: Tls | None, call_seconds: float = CALL_SECONDS) -> None:
+        self.call_seconds = call_seconds
         self._endpoints = tuple(endpoints)
         self._members = [_Member(endpoint, tls) for endpoint in endpoints]
         self._preferred = 0
@@ -179,7 +180,7 @@ class Members:
     async def attempt(self, call: str, request: Any, at_most: float) -> Any:
         """One attempt at one member, within `at_most` seconds. Raises `Refused` or `Lost`."""
         if self.closing.is_set():
-            raise StoreUnavailable("the store is closed")
+            raise StoreClosed("the store is closed")
         number = self._preferred
         member = self._members[number]
         seconds = max(min(_ATTEMPT_SECONDS[call], at_most), 0.001)
@@ -197,9 +198,9 @@ class Members:
             if not self._under_way:
                 self._all_done.set()
 
-    async def ask(self, call: str, request: Any, seconds: float = CALL_SECONDS) -> Any:
+    async def ask(self, call: str, request: Any, seconds: float | None = None) -> Any:
         """Attempts until somebody answers: for calls that may be repeated without harm."""
-        pauses = Pauses(self.closing, seconds)
+        pauses = Pauses(self.closing, self.call_seconds if seconds is None else seconds)
         while True:
             try:
                 return await self.attempt(call, request, pauses.remaining)
