@@ -210,6 +210,32 @@ def test_a_removed_gate_takes_its_taint_along_and_taints_of_others_stay() -> Non
     run_virtual(main)
 
 
+@statement("5233-R25", part="controllers")
+def test_the_ways_back_that_the_documentation_gives_to_agent_and_administrator() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with live(clock, Pool(name="n", feature_gates=GATE), gates=GATE) as each:
+            await each.client.patch(Node, "n-0", {"spec": {"readinessGates": [gate("Taint")]}})
+            await each.pass_time(70)
+            assert await each.marks("n-0") == [f"{MARK}:NoSchedule"]
+            await each.run_pod("p")
+            # Taking the taint off by hand is no way back: the controller puts it on again, and nobody lands between.
+            await each.client.patch(Node, "n-0", {"spec": {"taints": None}})
+            await each.pass_time(10)
+            assert (await each.marks("n-0"), await where(each, "p")) == ([f"{MARK}:NoSchedule"], "")
+            # False asks for more time: a new full timeout runs.
+            await each.report("n-0", CNI, "False", "Working")
+            await each.pass_time(55)
+            assert (await each.said("n-0", CNI), await where(each, "p")) == (("False", "Working"), "")
+            await each.pass_time(10)
+            assert await each.said("n-0", CNI) == ("Unknown", "TimeoutExceeded")
+            # Another failure action, and the node is open.
+            await each.client.patch(Node, "n-0", {"spec": {"readinessGates": [gate("BypassWithWarning")]}})
+            await each.pass_time(10)
+            assert (await each.marks("n-0"), await where(each, "p")) == ([], "n-0")
+
+    run_virtual(main)
+
+
 @statement("5233-R33")
 def test_in_a_partition_ready_is_unknown_pods_go_and_conditions_keep_their_last_value() -> None:
     async def main(clock: VirtualClock) -> None:

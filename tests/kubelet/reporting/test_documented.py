@@ -9,8 +9,12 @@ from typing import Any
 import yaml
 
 from nodeward.api.codec import from_tree
+from nodeward.api.core_v1.node import Node, NodeSpec
+from nodeward.api.core_v1.pod import PodSpec, PodTemplateSpec
+from nodeward.api.core_v1.references import Taint, Toleration
 from nodeward.api.rbac_v1 import ClusterRole, ClusterRoleBinding
 from nodeward.apiserver.auth.user import AUTHENTICATED, User
+from nodeward.controllers.daemonset.placement import Placement
 from nodeward.kubelet.config import load_text
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
@@ -33,8 +37,23 @@ def test_the_configuration_in_the_documentation_is_accepted() -> None:
     ]
 
 
+def test_the_tolerations_in_the_documentation_let_an_agent_land_on_a_node_that_is_not_ready_or_given_up() -> (
+    None
+):
+    gate = load_text(examples()[0].encode(), "node-readiness.md", "1.37").readiness_gates[0].gate
+    assert gate.readiness_taint is not None
+    wanted = [from_tree(each, Toleration) for each in yaml.safe_load(examples()[1])["tolerations"]]
+    not_ready = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
+    evicting = Taint(key=gate.readiness_taint.key, effect="NoExecute")
+    for taints in ([not_ready], [gate.readiness_taint], [not_ready, gate.readiness_taint, evicting]):
+        node = Node(spec=NodeSpec(taints=taints))
+        with_them = Placement(PodTemplateSpec(spec=PodSpec(tolerations=wanted)), numeric=False)
+        assert with_them.on(node).should_run
+        assert not Placement(PodTemplateSpec(), numeric=False).on(node).should_run
+
+
 def test_the_role_in_the_documentation_is_all_a_reporter_needs() -> None:
-    role: dict[str, Any] = yaml.safe_load(examples()[1])
+    role: dict[str, Any] = yaml.safe_load(examples()[2])
     binding = {
         "metadata": {"name": "reporter"},
         "roleRef": {
