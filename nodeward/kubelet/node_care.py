@@ -279,7 +279,12 @@ class NodeCare:
     async def _patch_labels(self, agent: Agent, labels: dict[str, str | None]) -> None:
         body = {"metadata": {"labels": labels}}
         kind = self._node_kind
-        written = await self._client.patch(Node, agent.name, body, kind=kind, subresource="status")
+        try:
+            written = await self._client.patch(Node, agent.name, body, kind=kind, subresource="status")
+        except ApiError as error:
+            if error.reason == "NotFound":
+                return
+            raise
         self._took(agent, written)
 
     def _probe_gates(self, agent: Agent) -> None:

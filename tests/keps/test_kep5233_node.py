@@ -390,6 +390,7 @@ def test_the_kubelet_starts_what_is_bound_to_it_also_between_a_timeout_and_its_t
     play(act, tainting(CNI, 30, "NoExecute"))
 
 
+@statement("5233-R19", part="kubelet")
 def test_an_idle_node_with_gates_writes_nothing_but_its_reports() -> None:
     async def act(scene: Scene) -> None:
         await scene.report(CNI, "True")
