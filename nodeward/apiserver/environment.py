@@ -12,7 +12,7 @@ from nodeward.api.scheme import Kind, Scheme
 from nodeward.apiserver.hub import Hub
 from nodeward.apiserver.item import Item
 from nodeward.base.timestamp import rfc3339
-from nodeward.features import Gates
+from nodeward.features import FRAMEWORK, Framework, Gates
 from nodeward.machinery.clock import Chance, Clock
 
 K = TypeVar("K", bound=KubeObject)
@@ -33,6 +33,8 @@ class Environment:
     #: the range service cluster IPs come from
     service_cidr: str = "10.96.0.0/16"
     node_ports: tuple[int, int] = (30000, 32767)
+    #: the declared features that pods may need of nodes (KEP-5328)
+    features: Framework = FRAMEWORK
     context: Context = field(init=False)
     _peeked: dict[tuple[Kind, str], tuple[Item, KubeObject]] = field(default_factory=dict, repr=False)
 

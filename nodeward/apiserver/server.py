@@ -32,7 +32,7 @@ from nodeward.apiserver.metrics import Metrics
 from nodeward.apiserver.rbac_guard import RbacGuard
 from nodeward.apiserver.resources.unborn import readers
 from nodeward.apiserver.security import Security, TokenSettings
-from nodeward.features import Gates
+from nodeward.features import FRAMEWORK, Framework, Gates
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.serving.connection import Limits
@@ -63,6 +63,8 @@ class Settings:
     #: where clients reach the server, for discovery and the kubernetes service
     address: str = "127.0.0.1:6443"
     limits: Limits = field(default_factory=Limits)
+    #: the declared features that pods may need of nodes (KEP-5328)
+    features: Framework = FRAMEWORK
     #: how kubelets are reached, for logs and commands in containers
     kubelets: KubeletAccess = field(default_factory=KubeletAccess)
 
@@ -77,7 +79,13 @@ class ApiServer:
         unread = readers(settings.scheme, Context(settings.gates))
         self.hub = Hub(store, settings.scheme, clock, unread)
         self.env = Environment(
-            self.hub, settings.scheme, clock, chance, settings.gates, service_cidr=settings.service_cidr
+            self.hub,
+            settings.scheme,
+            clock,
+            chance,
+            settings.gates,
+            service_cidr=settings.service_cidr,
+            features=settings.features,
         )
         self.metrics = Metrics()
         self.metrics.set_gates(

@@ -69,7 +69,12 @@ class Cluster:
             store,
             clock,
             chance.child("apiserver"),
-            replace(usual, kubernetes_version=description.version, gates=description.gates),
+            replace(
+                usual,
+                kubernetes_version=description.version,
+                gates=description.gates,
+                features=description.features,
+            ),
         )
         self.scheduler: Scheduler | None = None
         self.controllers: Runner | None = None
@@ -144,6 +149,7 @@ class Cluster:
             gates=gates,
             version=Version.parse(gates.version),
             settings=replace(settings, leader_elect=False),
+            features=self.description.features,
         )
         self._running.push_async_callback(self.scheduler.stop)
         await self.scheduler.start()
@@ -185,6 +191,7 @@ class Cluster:
                 labels=dict(pool.labels),
                 endpoint_port=self._kubelets.port,
                 metrics=self._kubelet_metrics,
+                framework=self.description.features,
             )
             self._running.push_async_callback(node.stop)
             await node.start()
@@ -232,6 +239,7 @@ class Cluster:
                 expected_nodes=sum(each.nodes for each in (*wanted.pools, *asked)),
                 metrics=self._kubelet_metrics,
                 endpoint_port=self._kubelets.port,
+                framework=wanted.features,
             )
             self._running.push_async_callback(fleet.stop)
             await fleet.start()

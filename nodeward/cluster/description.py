@@ -14,7 +14,7 @@ from nodeward.api.core_v1.references import Taint
 from nodeward.base.duration import SECOND
 from nodeward.base.errors import ConfigError
 from nodeward.base.quantity import Quantity
-from nodeward.features import Gates
+from nodeward.features import FRAMEWORK, Framework, Gates
 from nodeward.features.gates import parse
 from nodeward.kubelet.config.loading import load_tree
 from nodeward.kubelet.config.settings import KubeletSettings
@@ -113,6 +113,8 @@ class ClusterDescription:
     cri_socket: str = ""
     has_scheduler: bool = True
     scheduler: SchedulerSettings | None = None
+    #: the declared features all parts know (KEP-5328)
+    features: Framework = FRAMEWORK
     #: the scheduler's and the controllers' own gates; None: as the API server's
     scheduler_gates: Gates | None = None
     controller_gates: Gates | None = None

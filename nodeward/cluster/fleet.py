@@ -22,6 +22,7 @@ from nodeward.api.errors import ApiError
 from nodeward.base.errors import ConfigError, WorldError
 from nodeward.cluster.description import NodeState, Pool
 from nodeward.cluster.pools import models, node_name, specification
+from nodeward.features.declared import FRAMEWORK, Framework
 from nodeward.kubelet.host import Host
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.runtime.behaviour import USUAL, Behaviour
@@ -65,6 +66,7 @@ class Fleet:
         expected_nodes: int = 1,
         metrics: Metrics | None = None,
         endpoint_port: int = 0,
+        framework: Framework = FRAMEWORK,
     ) -> None:
         """`endpoint_port` is where the kubelets' server listens, if there is one."""
         self._endpoint_port = endpoint_port
@@ -72,7 +74,13 @@ class Fleet:
         self._clock = clock
         self.runtime: Final = SimRuntime(clock, self._behaviour)
         self.host: Final = Host(
-            client, clock, chance, self.runtime, expected_nodes=expected_nodes, metrics=metrics
+            client,
+            clock,
+            chance,
+            self.runtime,
+            expected_nodes=expected_nodes,
+            metrics=metrics,
+            framework=framework,
         )
         self.pools: Final[dict[str, RunningPool]] = {}
         self._states: Mapping[str, NodeState] = {}

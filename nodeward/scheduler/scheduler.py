@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from nodeward.api.meta import KubeObject
 from nodeward.base.errors import ConfigError
-from nodeward.features.declared import Version
+from nodeward.features.declared import FRAMEWORK, Framework, Version
 from nodeward.features.gates import Gates
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
@@ -64,9 +64,13 @@ class Scheduler:
         settings: SchedulerSettings | None = None,
         metrics: Metrics | None = None,
         registry: Sequence[Shipped] = REGISTRY,
+        features: Framework = FRAMEWORK,
         identity: str = "",
     ) -> None:
-        """`identity` tells copies of the same scheduler apart when they elect a leader."""
+        """`identity` tells copies of the same scheduler apart when they elect a leader.
+
+        `features` are the declared features that pods may need of nodes (KEP-5328).
+        """
         self.metrics: Final = metrics if metrics is not None else Metrics()
         self.settings: Final = settings or SchedulerSettings((default_profile(gates),))
         self._client, self._clock, self._chance = client, clock, chance
@@ -89,6 +93,7 @@ class Scheduler:
             handle_of=self._handle,
             registry=registry,
             offset=chance.child("ties").randrange(_ANYWHERE),
+            features=features,
         )
         for profile in self.engine.profiles.values():
             if not profile.binds:

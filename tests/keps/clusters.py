@@ -49,6 +49,17 @@ class World:
     async def node(self, name: str) -> Node:
         return await self.client.get(Node, name)
 
+    async def resize(self, name: str, spec: dict[str, Any]) -> Pod:
+        """Change the resources of a pod, as `kubectl patch --subresource resize` does."""
+        return await self.client.patch(
+            Pod,
+            name,
+            {"spec": spec},
+            namespace="default",
+            patch_type=PatchType.STRATEGIC,
+            subresource="resize",
+        )
+
     async def patch_node(self, name: str, body: dict[str, Any], *, status: bool = False) -> None:
         await self.client.patch(
             Node, name, body, patch_type=PatchType.STRATEGIC, subresource="status" if status else ""

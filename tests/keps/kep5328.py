@@ -1,9 +1,10 @@
-"""Nodes that declare and pods that change, as clients send them: for the tests of KEP-5328 over the wire."""
+"""Nodes that declare and pods that change, as clients send them, and a feature that no component has heard of."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from nodeward.features.declared import Feature, Framework, PodInfo, Requirements
 from tests.apiserver.running import Caller
 
 NODES = "/api/v1/nodes"
@@ -12,6 +13,28 @@ MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 POD_LEVEL = "InPlacePodLevelResourcesVerticalScaling"
 INIT = "InPlacePodVerticalScalingInitContainers"
+
+#: An invented feature. Nodes have it with a gate that changes nothing else here; pods on the node's network need it to
+#: be placed, and every pod needs it to have the resources of a container changed.
+LEVITATION = "Levitation"
+LEVITATION_ON = "CPUManagerPolicyAlphaOptions=true"
+
+
+def _has_resized_containers(old: PodInfo, new: PodInfo) -> bool:
+    pairs = zip(old.spec.containers, new.spec.containers, strict=True)
+    return any(before.resources != after.resources for before, after in pairs)
+
+
+INVENTED = Framework(
+    [
+        Feature(
+            name=LEVITATION,
+            requirements=Requirements(("CPUManagerPolicyAlphaOptions",)),
+            scheduling_rule=lambda info: info.spec.host_network,
+            update_rule=_has_resized_containers,
+        )
+    ]
+)
 
 
 def node(*declared: str, name: str = "n1") -> dict[str, Any]:

@@ -29,11 +29,11 @@ from nodeward.cluster.assembly import Cluster
 from nodeward.cluster.description import ClusterDescription, Pool
 from nodeward.cluster.identities import node_user
 from nodeward.cluster.real_node import RealNode
-from nodeward.features.declared import FRAMEWORK, Framework
+from nodeward.features.declared import Framework
 from nodeward.features.gates import Gates
 from nodeward.kubelet.host import Host
 from nodeward.kubelet.node.machine import Machine
-from nodeward.kubelet.runtime.sim import SimRuntime
+from nodeward.kubelet.runtime.sim import ABILITIES, SimRuntime
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import SeededChance, VirtualClock
 from nodeward.machinery.transport import ConnectionFailed, Request, Response, Transport
@@ -120,8 +120,9 @@ class KubeletSetup:
     labels: Mapping[str, str] = field(default_factory=dict)
     #: another one after every boot
     boot_id: str = "boot-1"
-    #: the features the node may declare (KEP-5328)
-    framework: Framework = FRAMEWORK
+    #: the features the node may declare, None: those the cluster knows; and what its runtime can do (KEP-5328)
+    framework: Framework | None = None
+    abilities: Mapping[str, str] = field(default_factory=lambda: ABILITIES)
 
     def machine(self) -> Machine:
         return Machine(CAPACITY, "amd64", "6.1.0", "test", f"machine-{self.name}", "uuid", self.boot_id)
@@ -132,7 +133,7 @@ class Kubelet:
 
     def __init__(self, cluster: Cluster, clock: VirtualClock, setup: KubeletSetup, root: Path) -> None:
         self.setup = setup
-        self._clock, self._root = clock, root
+        self._cluster, self._clock, self._root = cluster, clock, root
         self.runtime = SimRuntime(clock)
         self.wire = NodeWire(cluster.server.transport(node_user(setup.name)))
         self._client = Client(self.wire, clock=clock, component="kubelet")
@@ -154,6 +155,7 @@ class Kubelet:
         chosen = Pool(
             name=setup.name, version=setup.version, feature_gates=setup.feature_gates, kubelet=setup.config
         )
+        self.runtime.abilities = setup.abilities
         self._running = RealNode(
             setup.name,
             self._client,
@@ -165,7 +167,7 @@ class Kubelet:
             version=setup.version,
             labels=dict(setup.labels),
             machine=setup.machine(),
-            framework=setup.framework,
+            framework=setup.framework or self._cluster.description.features,
         )
         await self._running.start()
 

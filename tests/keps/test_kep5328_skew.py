@@ -15,7 +15,18 @@ import pytest
 
 from nodeward.store.memory import MemoryStore
 from tests.apiserver.running import Caller
-from tests.keps.kep5328 import NODES, POD_LEVEL, add_node, add_pod, asking, change, declare, lacking
+from tests.keps.kep5328 import (
+    INVENTED,
+    LEVITATION,
+    NODES,
+    POD_LEVEL,
+    add_node,
+    add_pod,
+    asking,
+    change,
+    declare,
+    lacking,
+)
 from tests.keps.ledger import statement
 from tests.keps.wire import served
 
@@ -71,14 +82,40 @@ def test_new_control_plane_old_kubelet_the_update_is_refused(version: str, gates
 @pytest.mark.parametrize(("version", "gates"), [("1.34", ""), ("1.35", ""), ("1.36", OFF)])
 def test_control_plane_off_kubelet_on_lists_are_ignored_and_updates_pass(version: str, gates: str) -> None:
     async def scenario() -> None:
-        async with cluster(version, gates) as caller:
-            await add_node(caller, POD_LEVEL)
+        async with served(version, gates, features=INVENTED) as caller:
+            await add_node(caller, "SomethingElse")
             assert await stored(caller) is None, (
                 "a field nobody has switched on is as if it had not been sent"
             )
             await add_pod(caller)
+            # A change that needs a feature the node has not.
             spec = await change(caller, MORE)
             assert spec["containers"][0]["resources"]["requests"]["cpu"] == "200m"
+
+    asyncio.run(scenario())
+
+
+@statement("5328-D46", "5328-D47", part="admission")
+def test_the_same_resize_is_refused_passes_with_the_gate_off_and_is_refused_again() -> None:
+    store = Lasting()
+
+    async def resized(cpu: str, gates: str = "") -> Any:
+        async with served("1.36", gates, store=store, features=INVENTED) as caller:
+            amounts = {"requests": {"cpu": cpu, "memory": "64Mi"}}
+            return await change(caller, {"containers": [{"name": "c", "resources": amounts}]})
+
+    async def scenario() -> None:
+        async with served("1.36", store=store, features=INVENTED) as caller:
+            await add_node(caller)
+            await add_pod(caller)
+        assert await resized("200m") == lacking(LEVITATION)
+        spec = await resized("200m", OFF)
+        assert spec["containers"][0]["resources"]["requests"]["cpu"] == "200m"
+        assert await resized("300m") == lacking(LEVITATION)
+        async with served("1.36", store=store, features=INVENTED) as caller:
+            assert (await declare(caller, LEVITATION))[0] == 200
+        spec = await resized("300m")
+        assert spec["containers"][0]["resources"]["requests"]["cpu"] == "300m"
 
     asyncio.run(scenario())
 

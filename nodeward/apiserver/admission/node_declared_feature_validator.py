@@ -16,7 +16,7 @@ from nodeward.api.resource_v1 import Device, ResourceSlice
 from nodeward.apiserver.admission.plugin import Plugin, Write
 from nodeward.apiserver.environment import Environment
 from nodeward.base.fielderror import quote
-from nodeward.features import FRAMEWORK, FeatureError, Framework, PodInfo, Version
+from nodeward.features import FeatureError, PodInfo, Version
 from nodeward.features.declared import dra_node_allocatable_resources
 from nodeward.rules.affinity import selects
 
@@ -26,11 +26,11 @@ _SLICE_FEATURE = dra_node_allocatable_resources.NAME
 class NodeDeclaredFeatureValidator(Plugin):
     name: ClassVar[str] = "NodeDeclaredFeatureValidator"
 
-    def __init__(self, env: Environment, framework: Framework = FRAMEWORK) -> None:
+    def __init__(self, env: Environment) -> None:
         super().__init__(env)
-        self.framework = framework
+        self._features = env.features
         #: what features are inferred for: the API server's own version
-        self.version: Version | None = Version.parse(env.gates.version)
+        self._version = Version.parse(env.gates.version)
         self._is_on = env.context.on("NodeDeclaredFeatures")
         self._checks_slices = env.context.on("DRANodeAllocatableResources")
 
@@ -51,7 +51,7 @@ class NodeDeclaredFeatureValidator(Plugin):
             return
         before, after = PodInfo(old.spec, old.status), PodInfo(new.spec, new.status)
         try:
-            required = self.framework.infer_for_pod_update(before, after, self.version)
+            required = self._features.infer_for_pod_update(before, after, self._version)
         except FeatureError as error:
             raise write.refuse(f"failed to infer pod capability requirements: {error}") from error
         if required.is_empty:
@@ -59,7 +59,7 @@ class NodeDeclaredFeatureValidator(Plugin):
         node = self.env.peek(Node, node_name)
         if node is None:
             raise write.refuse(f"node {quote(node_name)} not found")
-        result = self.framework.match_node(required, node)
+        result = self._features.match_node(required, node)
         if not result.is_match:
             missing = ", ".join(result.unsatisfied)
             raise write.refuse(

@@ -13,7 +13,7 @@ from nodeward.api.core_v1.references import NodeSelector, NodeSelectorRequiremen
 from nodeward.api.resource_v1 import Device, NodeAllocatableResource, ResourceSlice, ResourceSliceSpec
 from nodeward.apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
 from nodeward.apiserver.admission.plugin import Write
-from nodeward.features import Framework, PodInfo
+from nodeward.features import FeatureError, Framework, PodInfo
 from tests.apiserver.admission.world import (
     admitted,
     amounts,
@@ -108,10 +108,13 @@ def test_an_update_that_changes_no_generation_passes() -> None:
 
 
 def test_inference_that_fails_refuses() -> None:
-    broken = plugin(node("n1", POD_LEVEL))
-    broken.version = None
-    why = "failed to infer pod capability requirements: target version cannot be nil"
-    assert forbidden(broken, resize("1")) == why
+    def cannot_tell(old: PodInfo, new: PodInfo) -> bool:
+        raise FeatureError("the pod makes no sense")
+
+    broken = Framework([feature("Broken", update_rule=cannot_tell)])
+    checked = NodeDeclaredFeatureValidator(world(node("n1", "Broken"), features=broken))
+    why = "failed to infer pod capability requirements: the pod makes no sense"
+    assert forbidden(checked, resize()) == why
 
 
 def test_a_feature_nobody_has_heard_of_needs_no_change_of_the_plugin() -> None:
@@ -122,7 +125,7 @@ def test_a_feature_nobody_has_heard_of_needs_no_change_of_the_plugin() -> None:
     write = resize("1")
     write.new.spec.host_network = True
     for declared, is_fine in ((("Invented",), True), ((POD_LEVEL,), False)):
-        checked = NodeDeclaredFeatureValidator(world(node("n1", *declared)), framework)
+        checked = NodeDeclaredFeatureValidator(world(node("n1", *declared), features=framework))
         if is_fine:
             admitted(checked, write)
         else:

@@ -19,7 +19,7 @@ from nodeward.apiserver.auth.user import User
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.hub import Hub
 from nodeward.base.quantity import Quantity
-from nodeward.features import Gates
+from nodeward.features import FRAMEWORK, Framework, Gates
 from nodeward.machinery.clock import SeededChance
 from nodeward.machinery.virtual_loop import run_virtual, virtual_clock
 from nodeward.store.memory import MemoryStore
@@ -59,12 +59,14 @@ def asking(name: str = "c", requests: dict[str, Quantity] | None = None, **limit
     )
 
 
-def world(*objects: KubeObject, gates: str = "", version: str = "1.37") -> Environment:
+def world(
+    *objects: KubeObject, gates: str = "", version: str = "1.37", features: Framework = FRAMEWORK
+) -> Environment:
     """The surroundings of a server that holds these objects."""
-    return run_virtual(_world(objects, Gates.of(version, gates)))
+    return run_virtual(_world(objects, Gates.of(version, gates), features))
 
 
-async def _world(objects: tuple[KubeObject, ...], gates: Gates) -> Environment:
+async def _world(objects: tuple[KubeObject, ...], gates: Gates, features: Framework) -> Environment:
     clock = virtual_clock()
     store = MemoryStore()
     await store.open()
@@ -78,7 +80,7 @@ async def _world(objects: tuple[KubeObject, ...], gates: Gates) -> Environment:
     await hub.start()
     assert hub.revision == hub_revision
     await hub.stop()
-    return Environment(hub, SCHEME, clock, SeededChance(1), gates)
+    return Environment(hub, SCHEME, clock, SeededChance(1), gates, features=features)
 
 
 def put(env: Environment, obj: KubeObject) -> None:
