@@ -2,60 +2,46 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.errors import ApiError
 from nodeward.cluster.description import Pool
+from nodeward.features.gates import Gates
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from nodeward.store.memory import MemoryStore
 from tests.keps.clusters import World, world
+from tests.keps.kep5328 import INVENTED, LEVITATION, LEVITATION_ON
 from tests.keps.ledger import statement
-from tests.keps.test_kep5328_scheduler import FEATURE, needy
+from tests.keps.node_identity import NodeWorld, node_world
+from tests.keps.test_kep5328_scheduler import FEATURE, OFF_1_36, needy
 from tests.scheduler.running import pod
 
 GATE = f"{FEATURE}=false"
+#: A change that needs the invented feature.
+RESIZED = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "200m"}}}]}
+
+
+def whole(clock: VirtualClock, **parts: Any) -> AbstractAsyncContextManager[NodeWorld]:
+    """A 1.36 cluster of all components that know the invented feature and no other; kubelets are added to it."""
+    return node_world(
+        clock, version="1.36", has_scheduler=True, has_controllers=True, features=INVENTED, **parts
+    )
+
+
+def floating(name: str, **spec: Any) -> Pod:
+    """A pod that needs the invented feature."""
+    return pod(name, hostNetwork=True, **spec)
 
 
 async def phase(each: World, name: str) -> tuple[str, str]:
     found = await each.pod(name)
     return found.status.phase, found.spec.node_name
-
-
-@statement("5328-D16")
-def test_a_kubelet_refuses_a_pod_that_needs_what_it_has_not() -> None:
-    async def main(clock: VirtualClock) -> None:
-        async with world(clock, Pool(name="old", version="1.34")) as each:
-            # Bound by hand, past the scheduler.
-            refused = needy("p")
-            refused.spec.node_name = "old-0"
-            await each.add(refused)
-            found = await each.pod("p")
-            assert (found.status.phase, found.status.reason) == ("Failed", "PodFeatureUnsupported")
-            assert FEATURE in found.status.message
-            assert not found.status.container_statuses or all(
-                status.state.running is None for status in found.status.container_statuses
-            )
-            reasons = [reason for reason, _ in await each.events("p")]
-            assert "PodFeatureUnsupported" in reasons
-            assert each.fleet.host.metrics.admission_rejections.value("PodFeatureUnsupported") == 1
-
-    run_virtual(main)
-
-
-@statement("5328-D41")
-def test_a_running_pod_fails_when_its_feature_is_switched_off_and_the_kubelet_restarted() -> None:
-    async def main(clock: VirtualClock) -> None:
-        async with world(clock, Pool(name="a", version="1.37")) as each:
-            await each.add(needy("p"), pod("plain"))
-            assert await phase(each, "p") == ("Running", "a-0")
-            await each.change_pool("a", feature_gates=GATE)
-            await each.pass_time(60)
-            found = await each.pod("p")
-            assert (found.status.phase, found.status.reason) == ("Failed", "PodFeatureUnsupported")
-            assert await phase(each, "plain") == ("Running", "a-0")
-            running = (await each.pod("plain")).status.container_statuses[0]
-            assert running.restart_count == 0
-
-    run_virtual(main)
 
 
 ON_1_35 = "NodeDeclaredFeatures=true,RestartAllContainersOnContainerExits=true"
@@ -121,23 +107,78 @@ async def _make_anew(each: World) -> None:
     await each.add(needy("testpod1"))
 
 
-@statement("5328-D59")
-def test_switching_gates_fills_and_clears_the_list_and_starts_and_stops_checks() -> None:
+@statement("5328-D31")
+def test_a_feature_nobody_has_heard_of_works_from_end_to_end() -> None:
     async def main(clock: VirtualClock) -> None:
-        off = (
-            "NodeDeclaredFeatures=false,ExtendWebSocketsToKubelet=false,"
-            "InPlacePodLevelResourcesVerticalScaling=false,InPlacePodVerticalScalingInitContainers=false,"
-            "RestartAllContainersOnContainerExits=false"
-        )
-        async with world(clock, Pool(name="n", version="1.36"), version="1.36") as each:
-            assert FEATURE in (await each.node("n-0")).status.declared_features
-            await each.change_pool("n", feature_gates=off)
-            assert (await each.node("n-0")).status.declared_features == []
-            await each.add(needy("waits"))
-            assert await phase(each, "waits") == ("Pending", "")
-            await each.change_pool("n", feature_gates="")
-            assert FEATURE in (await each.node("n-0")).status.declared_features
-            assert await phase(each, "waits") == ("Running", "n-0")
+        async with whole(clock) as each:
+            await each.start_kubelet("sinks", version="1.36", seconds=15)
+            await each.add(floating("p"))
+            text = f"0/1 nodes are available: 1 node(s) did not match node declared features: {LEVITATION}."
+            (told,) = [message for reason, message in await each.events("p") if reason == "FailedScheduling"]
+            assert told.startswith(text)
+            await each.start_kubelet("floats", version="1.36", feature_gates=LEVITATION_ON, seconds=15)
+            assert await each.declared("floats") == [LEVITATION]
+            assert await phase(each, "p") == ("Running", "floats")
+            # A resize needs it too: on the one node it is admitted, on the other refused.
+            plain = pod("plain")
+            plain.spec.node_name = "sinks"
+            await each.add(plain)
+            with pytest.raises(ApiError, match=f"requires features {LEVITATION} which are not available"):
+                await each.resize("plain", RESIZED)
+            changed = await each.resize("p", RESIZED)
+            assert str(changed.spec.containers[0].resources.requests["cpu"]) == "200m"
+
+    run_virtual(main)
+
+
+@statement("5328-D59")
+def test_the_gate_of_the_kubelet_fills_and_clears_the_list() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with whole(clock) as each:
+            kubelet = await each.start_kubelet(version="1.36", feature_gates=LEVITATION_ON)
+            lists = []
+            for gates in ("", f"{OFF_1_36},", ""):
+                await kubelet.restart(feature_gates=f"{gates}{LEVITATION_ON}", seconds=15)
+                lists.append(await each.declared())
+            assert lists == [[LEVITATION], [], [LEVITATION]]
+
+    run_virtual(main)
+
+
+@statement("5328-D59")
+def test_the_gate_of_the_scheduler_alone_starts_and_stops_filtering() -> None:
+    async def main(clock: VirtualClock) -> None:
+        store, places = MemoryStore(), []
+        for number, gates in enumerate(("", OFF_1_36, "")):
+            async with whole(clock, store=store, scheduler_gates=Gates.of("1.36", gates)) as each:
+                await each.start_kubelet(version="1.36", seconds=15)
+                await each.add(floating(f"p{number}"), *([pod("plain")] if not number else []))
+                places.append((await each.pod(f"p{number}")).spec.node_name)
+                with pytest.raises(ApiError, match="requires features"):
+                    await each.resize("plain", RESIZED)
+        assert places == ["", "n1", ""]
+
+    run_virtual(main)
+
+
+@statement("5328-D59")
+def test_the_gate_of_the_api_server_alone_starts_and_stops_validating() -> None:
+    async def main(clock: VirtualClock) -> None:
+        store, answers = MemoryStore(), []
+        on = Gates.of("1.36")
+        for number, gates in enumerate(("", OFF_1_36, "")):
+            async with whole(clock, gates=gates, store=store, scheduler_gates=on) as each:
+                await each.start_kubelet(version="1.36", seconds=15)
+                await each.add(floating(f"p{number}"), *([pod("plain")] if not number else []))
+                assert (await each.pod(f"p{number}")).spec.node_name == "", "the scheduler goes on filtering"
+                amounts = {"requests": {"cpu": f"{number + 2}00m"}}
+                try:
+                    await each.resize("plain", {"containers": [{"name": "main", "resources": amounts}]})
+                    answers.append("passed")
+                except ApiError as refused:
+                    answers.append(str(refused).partition(": ")[2])
+        refusal = f'pod update requires features {LEVITATION} which are not available on node "n1"'
+        assert answers == [refusal, "passed", refusal]
 
     run_virtual(main)
 
@@ -145,14 +186,15 @@ def test_switching_gates_fills_and_clears_the_list_and_starts_and_stops_checks()
 @statement("5328-D49")
 def test_the_metrics_that_show_the_feature_at_work_count() -> None:
     async def main(clock: VirtualClock) -> None:
-        async with world(clock, Pool(name="old", version="1.34")) as each:
-            refused = needy("bound")
-            refused.spec.node_name = "old-0"
-            await each.add(refused, needy("waits"))
+        async with whole(clock) as each:
+            kubelet = await each.start_kubelet(version="1.36", seconds=15)
             scheduler = each.cluster.scheduler
             assert scheduler is not None
-            kubelet = each.fleet.host.metrics.all.text().decode()
-            assert 'kubelet_admission_rejections_total{reason="PodFeatureUnsupported"} 1.0' in kubelet
+            refused, plain = floating("bound"), pod("plain")
+            refused.spec.node_name = plain.spec.node_name = "n1"
+            await each.add(refused, floating("waits"), plain)
+            rejections = 'kubelet_admission_rejections_total{reason="PodFeatureUnsupported"}'
+            assert f"{rejections} 1.0" in kubelet.metrics()
             shown = scheduler.metrics.text().decode()
             held = (
                 'scheduler_unschedulable_pods{plugin="NodeDeclaredFeatures",profile="default-scheduler"} 1.0'
@@ -160,16 +202,67 @@ def test_the_metrics_that_show_the_feature_at_work_count() -> None:
             assert held in shown
             assert 'scheduler_pending_pods{queue="unschedulable"} 1.0' in shown
             # Durations come from every tenth decision, and pods that are alike are decided together.
-            await each.add(*(needy(f"more{n}", metadata={"labels": {"unlike": f"{n}"}}) for n in range(20)))
+            await each.add(
+                *(floating(f"more{n}", metadata={"labels": {"unlike": f"{n}"}}) for n in range(20))
+            )
             timed = "scheduler_plugin_execution_duration_seconds_count{"
             lines = [
                 line for line in scheduler.metrics.text().decode().splitlines() if line.startswith(timed)
             ]
             assert any('plugin="NodeDeclaredFeatures"' in line for line in lines)
-            served = each.cluster.server.metrics.text().decode()
-            name = 'name="NodeDeclaredFeatureValidator"'
-            assert "apiserver_admission_controller_admission_duration_seconds_count{" in served
-            assert name in served
+            # Every refusal of the validator is measured, and counted as one.
+            assert validator_refusals(each) == 0
+            for times in (1, 2, 3):
+                with pytest.raises(ApiError, match="requires features"):
+                    await each.resize("plain", RESIZED)
+                assert validator_refusals(each) == times
+
+    run_virtual(main)
+
+
+def validator_refusals(each: World) -> float:
+    """How many writes the validator has refused, as the API server's page of metrics says."""
+    families = text_string_to_metric_families(each.cluster.server.metrics.text().decode())
+    return sum(
+        sample.value
+        for family in families
+        for sample in family.samples
+        if sample.name == "apiserver_admission_controller_admission_duration_seconds_count"
+        and sample.labels["name"] == "NodeDeclaredFeatureValidator"
+        and sample.labels["rejected"] == "true"
+    )
+
+
+def requests(each: World) -> dict[tuple[str, ...], float]:
+    """Every request the API server was sent, by verb, resource and subresource."""
+    counted: dict[tuple[str, ...], float] = {}
+    for family in text_string_to_metric_families(each.cluster.server.metrics.text().decode()):
+        for sample in family.samples:
+            if sample.name == "apiserver_request_total":
+                key = tuple(sample.labels[name] for name in ("verb", "group", "resource", "subresource"))
+                counted[key] = counted.get(key, 0) + sample.value
+    return counted
+
+
+@statement("5328-D51")
+def test_no_component_sends_a_request_more_no_type_is_added_and_a_node_grows_by_its_list() -> None:
+    async def main(clock: VirtualClock) -> None:
+        counted, sizes, types = [], [], []
+        for gates in ("", OFF_1_36):
+            others = f"{gates}," if gates else ""
+            async with whole(clock, gates=gates) as each:
+                await each.start_kubelet(version="1.36", feature_gates=f"{others}{LEVITATION_ON}", seconds=15)
+                await each.add(floating("needs"), pod("plain"))
+                await each.pass_time(1000)
+                assert await phase(each, "needs") == await phase(each, "plain") == ("Running", "n1")
+                counted.append(requests(each))
+                node = (await each.client.raw("GET", "/api/v1/nodes/n1")).body or b""
+                sizes.append(len(node))
+                types.append((await each.client.raw("GET", "/api/v1")).body)
+        assert counted[0] == counted[1]
+        assert sum(counted[0].values()) > 200
+        assert 0 < sizes[0] - sizes[1] < len(f',"declaredFeatures":["{LEVITATION}"]') + 60
+        assert types[0] == types[1]
 
     run_virtual(main)
 

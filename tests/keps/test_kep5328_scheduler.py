@@ -197,7 +197,6 @@ def test_an_update_wakes_the_pod_only_if_it_changes_what_the_pod_needs() -> None
     assert hint(view, needy("p"), needy("p", metadata={"labels": {"a": "b"}})).value == "QueueSkip"
 
 
-@statement("5328-D31")
 def test_a_feature_nobody_has_heard_of_works_without_the_plugin_knowing_it() -> None:
     invented = Feature(
         name="Levitation",
