@@ -6,11 +6,11 @@ numbers; the forms Prometheus reads are made when somebody asks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from nodeward.apiserver.request import Call
-from nodeward.machinery.metrics import Histogram, page
+from nodeward.machinery.metrics import Collector, Histogram, merged, page
 from nodeward.machinery.metrics import Metrics as Shared
 
 if TYPE_CHECKING:
@@ -66,6 +66,13 @@ class _Counted:
         self.open = 0
 
 
+class _Own:
+    """The server's own metrics, beside those it includes."""
+
+    def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
+        self.collect = collect
+
+
 class Metrics:
     """One server's counters; nothing global. prometheus_client is imported by the first who looks at them."""
 
@@ -78,6 +85,7 @@ class Metrics:
             (0.005, 0.025, 0.1, 0.5, 1.0, 2.5),
             ("name", "type", "operation", "rejected"),
         )
+        self._components: list[Collector] = []
         self._seen: dict[_Key, _Counted] = {}
         self._reading = self._mutating = 0
         self._streamed: dict[tuple[str, str], float] = {}
@@ -85,6 +93,10 @@ class Metrics:
         self._storage_bytes = 0
         self._gates: _Values = {}
         self._version: tuple[str, ...] = ()
+
+    def include(self, component: Collector) -> None:
+        """Show the metrics of a component that runs in the server's process and has no page of its own."""
+        self._components.append(component)
 
     # -- counting
 
@@ -141,8 +153,11 @@ class Metrics:
 
     # -- showing
 
-    def collect(self) -> Iterator[Metric]:
-        """What was counted, in Prometheus' form."""
+    def collect(self) -> Iterable[Metric]:
+        """What was counted here and in the components included, in Prometheus' form."""
+        return merged((_Own(self._collect), *self._components))
+
+    def _collect(self) -> Iterator[Metric]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
         rest = _LABELS[1:]

@@ -76,6 +76,8 @@ class Cluster:
                 features=description.features,
             ),
         )
+        # Components of one process count on one page; only kubelets have a page of their own beside it.
+        self.server.metrics.include(self._kubelet_metrics)
         self.scheduler: Scheduler | None = None
         self.controllers: Runner | None = None
         #: the simulated nodes; None while there are none
@@ -135,6 +137,7 @@ class Cluster:
             root_ca=self._root_ca,
             controllers=chosen(CONTROLLERS, self.description.controllers),
         )
+        self.server.metrics.include(self.controllers.metrics)
         self._running.push_async_callback(self.controllers.stop)
         await self.controllers.start()
         await self.controllers.settled()  # a fresh cluster needs something of them before its first pod
@@ -151,6 +154,7 @@ class Cluster:
             settings=replace(settings, leader_elect=False),
             features=self.description.features,
         )
+        self.server.metrics.include(self.scheduler.metrics)
         self._running.push_async_callback(self.scheduler.stop)
         await self.scheduler.start()
 

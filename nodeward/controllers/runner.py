@@ -25,6 +25,7 @@ from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.informer import InformerFactory
 from nodeward.machinery.metrics import Metrics
+from nodeward.machinery.queue_metrics import show_queues
 from nodeward.machinery.recorder import EventRecorder
 
 LOG: Final = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ class Runner:
             )
             if controller is not None:
                 self._crews[name] = tuple(_Crew(name, work) for work in controller.work())
+        show_queues(self.metrics, [crew.work.queue for crews in self._crews.values() for crew in crews])
         self._has_begun = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 

@@ -8,10 +8,10 @@ their values in the same order.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from nodeward.base.invariant import InvariantBroken
+from nodeward.base.invariant import InvariantBroken, invariant
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
@@ -203,6 +203,41 @@ class Metrics:
     def text(self) -> bytes:
         """The page /metrics shows."""
         return page(self)
+
+
+class Collector(Protocol):
+    """Whoever has metrics in Prometheus' form."""
+
+    def collect(self) -> Iterable[Family]: ...
+
+
+def merged(collectors: Iterable[Collector]) -> list[Family]:
+    """The families of components that run in one process, each once, as if the components counted together.
+
+    Where several components have the same family and the same labels, counts are added up and the first gauge stands.
+    """
+    families: dict[str, Family] = {}
+    for collector in collectors:
+        for family in collector.collect():
+            known = families.setdefault(family.name, family)
+            if known is not family:
+                _merge(known, family)
+    return list(families.values())
+
+
+def _merge(known: Family, other: Family) -> None:
+    invariant(known.type == other.type, f"{known.name} is the same kind of metric everywhere")
+    places = {
+        (sample.name, tuple(sorted(sample.labels.items()))): place
+        for place, sample in enumerate(known.samples)
+    }
+    for sample in other.samples:
+        place = places.get((sample.name, tuple(sorted(sample.labels.items()))))
+        if place is None:
+            known.samples.append(sample)
+        elif known.type != "gauge":
+            before = known.samples[place]
+            known.samples[place] = before._replace(value=before.value + sample.value)
 
 
 def page(collector: object) -> bytes:

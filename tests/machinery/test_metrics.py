@@ -7,15 +7,16 @@ import asyncio
 import pytest
 
 from nodeward.base.invariant import InvariantBroken
-from nodeward.machinery.metrics import Metrics, exponential
+from nodeward.machinery.metrics import Metrics, exponential, merged
 from nodeward.machinery.serving.answer import Answer
 from nodeward.machinery.serving.connection import Peer
 from nodeward.machinery.serving.health import HealthPages
 from nodeward.machinery.transport import Request
 
 
-def get(pages: HealthPages, path: str) -> Answer:
-    return asyncio.run(pages.handle(Request("GET", path), Peer("")))
+def get(pages: HealthPages, target: str) -> Answer:
+    path, _, query = target.partition("?")
+    return asyncio.run(pages.handle(Request("GET", path, query), Peer("")))
 
 
 def test_a_page_shows_what_was_counted() -> None:
@@ -42,7 +43,10 @@ def test_health_is_ok_while_every_check_holds_and_names_the_one_that_does_not() 
     is_well = True
     pages = HealthPages(Metrics(), {"informers": lambda: is_well})
     assert get(pages, "/healthz").whole() == b"ok"
-    assert b"[+]informers ok" in get(pages, "/readyz?verbose").whole()
+    assert get(pages, "/healthz?quiet").whole() == b"ok"
+    for query in ("verbose", "verbose=", "verbose=1&other=2"):
+        shown = get(pages, f"/readyz?{query}").whole()
+        assert shown == b"[+]ping ok\n[+]informers ok\nreadyz check passed\n"
     is_well = False
     answer = get(pages, "/healthz")
     assert answer.status == 500
@@ -50,3 +54,36 @@ def test_health_is_ok_while_every_check_holds_and_names_the_one_that_does_not() 
     assert get(pages, "/livez/informers").status == 500
     assert get(pages, "/livez/ping").status == 200
     assert get(pages, "/elsewhere").status == 404
+
+
+def test_components_of_one_process_are_shown_as_if_they_counted_together() -> None:
+    one, other = Metrics(), Metrics()
+    one.counter("adds_total", "Things.", ("name",)).inc("a")
+    other.counter("adds_total", "Things.", ("name",)).inc("a", by=2)
+    other.counter("adds_total", "Things.", ("name",)).inc("b")
+    one.gauge("on", "Whether.", ("name",)).set(1, "a")
+    other.gauge("on", "Whether.", ("name",)).set(1, "a")
+    one.histogram("took_seconds", "How long.", (1.0,)).observe(0.5)
+    other.histogram("took_seconds", "How long.", (1.0,)).observe(2)
+    families = {
+        family.name: [(sample.name, sample.labels, sample.value) for sample in family.samples]
+        for family in merged((one, other))
+    }
+    assert families == {
+        "adds": [("adds_total", {"name": "a"}, 3.0), ("adds_total", {"name": "b"}, 1.0)],
+        "on": [("on", {"name": "a"}, 1.0)],
+        "took_seconds": [
+            ("took_seconds_bucket", {"le": "1.0"}, 1.0),
+            ("took_seconds_bucket", {"le": "+Inf"}, 2.0),
+            ("took_seconds_count", {}, 2.0),
+            ("took_seconds_sum", {}, 2.5),
+        ],
+    }
+
+
+def test_one_name_is_one_kind_of_metric_in_all_components() -> None:
+    one, other = Metrics(), Metrics()
+    one.gauge("b", "How many.")
+    other.histogram("b", "How long.", (1.0,))
+    with pytest.raises(InvariantBroken, match="b is the same kind"):
+        merged((one, other))

@@ -31,12 +31,12 @@ class HealthPages:
 
     def answer(self, request: Request) -> Answer | None:
         """The page asked for; None if it is none of these."""
-        path, _, query = request.path.partition("?")
+        path = request.path
         if path == "/metrics":
             return Answer(200, self._metrics.text(), _PROMETHEUS)
         for page in _HEALTH:
             if path == page:
-                return self._health(page[1:], "verbose" in parse_qs(query, keep_blank_values=True))
+                return self._health(page[1:], "verbose" in parse_qs(request.query, keep_blank_values=True))
             if path.startswith(f"{page}/"):
                 check = self._checks.get(path[len(page) + 1 :])
                 if check is not None:
