@@ -110,8 +110,9 @@ class Documents:
         return _NOT_FOUND if found is None else Answer(200, found.body, found.content_type)
 
     def _paths(self) -> list[str]:
-        groups = [group for group in self._env.scheme.groups() if group]
-        apis = [path for group in groups for path in (f"/apis/{group}", f"/apis/{group}/v1")]
+        kinds = [kind for kind in self._env.scheme.kinds if kind.group]
+        groups = {f"/apis/{kind.group}": None for kind in kinds}
+        apis = [*groups, *{f"/apis/{kind.api_version}": None for kind in kinds}]
         others = ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
         return sorted(["/api", "/api/v1", "/apis", *apis, *others])
 

@@ -180,6 +180,7 @@ class Fleet:
         self.host.stop_node(name)
         for uid in uids:
             self.runtime.remove_pod(uid)
+        self.runtime.forget_node(name)
         self._leaving.add(name)
         if agent is not None and not agent.is_registered:
             # Its registration may be on its way, and overtake the deletion.

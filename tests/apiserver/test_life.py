@@ -18,7 +18,7 @@ from nodeward.machinery.clock import Clock, RealClock
 from nodeward.machinery.serving.listener import SHUTDOWN_SECONDS, bind
 from nodeward.machinery.virtual_loop import run_virtual
 from nodeward.store.memory import MemoryStore
-from tests.apiserver.running import running, settings
+from tests.apiserver.running import Caller, running, settings
 
 
 def test_what_every_cluster_has_comes_back_when_it_is_deleted() -> None:
@@ -83,3 +83,16 @@ def test_a_port_in_use_is_an_error_at_once() -> None:
         taken.listen()
         with pytest.raises(OSError, match="in use"):
             bind("127.0.0.1", taken.getsockname()[1])
+
+
+def test_every_path_of_the_root_list_answers() -> None:
+    async def scenario(clock: Clock) -> None:
+        async with running(clock=clock) as server:
+            caller = Caller.of(server)
+            paths = (await caller.json("GET", "/"))[1]["paths"]
+            assert "/apis/readiness.node.x-k8s.io/v1alpha1" in paths
+            assert {
+                path: status for path in paths if (status := (await caller.send("GET", path)).status) != 200
+            } == {}
+
+    run_virtual(scenario)

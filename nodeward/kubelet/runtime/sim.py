@@ -100,7 +100,8 @@ class SimRuntime:
         self._usual_of: Callable[[Pod], Behaviour] = usual if callable(usual) else lambda _: usual
         self._listener: Listener = _nobody
         self._pods: dict[str, _Pod] = {}
-        self._images: dict[str, int] = {}
+        #: what each node has pulled, by the node's name
+        self._images: dict[str, dict[str, int]] = {}
         self._last_address = 0
         self._last_id = 0
 
@@ -132,6 +133,7 @@ class SimRuntime:
             container = self._adopted(pod, status, status.name in ending)
             if container is not None:
                 mine.containers[container.name] = container
+                self._images.setdefault(pod.spec.node_name, {})[container.image] = 0
         return _found(mine)
 
     def _adopted(self, pod: Pod, status: ContainerStatus, is_init: bool) -> _Container | None:
@@ -202,7 +204,8 @@ class SimRuntime:
         elif before is not None and before.exited is None:
             self._tell(ContainerFailed(uid, name, "CreateContainerError", f"container {name!r} runs already"))
             return
-        if image not in self._images:
+        images = self._images.setdefault(request.pod.spec.node_name, {})
+        if image not in images:
             missing = why_missing(image, request.container.image_pull_policy)
             if missing is not None:
                 self._tell(ContainerFailed(uid, name, *missing))
@@ -215,15 +218,15 @@ class SimRuntime:
         )
         mine.containers[name] = container
         wait_ns = behaviour.start_delay_ns
-        is_present = image in self._images
+        is_present = image in images
         if not is_present and behaviour.pull_time_ns:
             self._tell(ImagePulling(uid, name, image))
             wait_ns += behaviour.pull_time_ns
         if wait_ns:
             seconds = behaviour.pull_time_ns / _NS
-            self._later(container, wait_ns, lambda: self._begin(uid, container, is_present, seconds))
+            self._later(container, wait_ns, lambda: self._begin(uid, container, images, is_present, seconds))
         else:
-            self._begin(uid, container, is_present, 0.0)
+            self._begin(uid, container, images, is_present, 0.0)
 
     def stop_container(self, uid: str, container: str, grace_seconds: float) -> None:
         mine = self._pods.get(uid)
@@ -305,17 +308,24 @@ class SimRuntime:
         return ExecResult(0, SimExec(request).text)
 
     def has_image(self, image: str) -> bool:
-        return image in self._images
+        return any(image in images for images in self._images.values())
 
     def images(self) -> Mapping[str, int]:
-        return self._images
+        return {image: size for images in self._images.values() for image, size in images.items()}
+
+    def forget_node(self, name: str) -> None:
+        """The node is gone with all it had pulled."""
+        self._images.pop(name, None)
 
     # -- inside
 
-    def _begin(self, uid: str, container: _Container, was_present: bool, seconds: float) -> None:
+    def _begin(
+        self, uid: str, container: _Container, images: dict[str, int], was_present: bool, seconds: float
+    ) -> None:
         behaviour = container.behaviour
         if behaviour.fails not in IMAGE_FAILURES:
-            self._have(uid, container, was_present, seconds)
+            images.setdefault(container.image, 0)
+            self._tell(ImagePulled(uid, container.name, container.image, was_present, seconds))
         if behaviour.fails:
             container.exited = ContainerExited(
                 uid, container.name, "", 128, "StartError", self._clock.now_ns()
@@ -343,10 +353,6 @@ class SimRuntime:
         if ended is not None and self._is_known(uid, container) and container.exited is None:
             container.exited = ended
             self._tell(ended)
-
-    def _have(self, uid: str, container: _Container, was_present: bool, seconds: float) -> None:
-        self._images.setdefault(container.image, 0)
-        self._tell(ImagePulled(uid, container.name, container.image, was_present, seconds))
 
     def _live_on(self, uid: str, container: _Container) -> None:
         """Settle when it ends by itself, from when it started."""

@@ -108,3 +108,29 @@ def test_only_a_missing_image_is_not_pulled() -> None:
         return told
 
     assert run_virtual(main) == [[ImagePulled, ContainerFailed], [ContainerFailed]]
+
+
+def test_each_simulated_node_pulls_an_image_for_itself_and_once() -> None:
+    async def main(clock: VirtualClock) -> list[tuple[str, bool]]:
+        runtime, heard = SimRuntime(clock), Heard(clock)
+        await runtime.start(heard)
+
+        async def run(uid: str, node: str) -> None:
+            pod = pod_of("pull-time=5s")
+            pod.metadata.uid, pod.spec.node_name = uid, node
+            runtime.start_sandbox(pod)
+            runtime.start_container(ContainerRequest(pod, pod.spec.containers[0], 0, {}))
+            await clock.sleep(10)
+
+        for uid, node in (("1", "a"), ("2", "a"), ("3", "b")):
+            await run(uid, node)
+        runtime.forget_node("a")
+        await run("4", "a")
+        return [(each.uid, each.was_present) for each in heard.of(ImagePulled)]
+
+    assert run_virtual(main) == [
+        ("1", False),
+        ("2", True),
+        ("3", False),
+        ("4", False),
+    ]
