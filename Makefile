@@ -7,14 +7,15 @@ BIN := $(VENV)/bin
 ARGS ?=
 # Tests run on as many workers as there are cores, four at most, and the tests of a file stay on one worker: make test WORKERS=1.
 WORKERS ?= auto
-PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile
+SHARE ?= 1
+PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # A stamp is newer than what the environment was made from, or the environment is brought up to date.
 RUNTIME := $(VENV)/.runtime
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help venv up test test-unit check fmt bench keps mutants lock clean
+.PHONY: help venv up test test-unit soak check fmt bench keps mutants lock clean
 
 help: ## this list
 	@echo "Nodeward: a Kubernetes control plane and node agent in Python."
@@ -33,6 +34,9 @@ test: $(DEV) ## run every test; the slowest are named at the end
 
 test-unit: $(DEV) ## run the tests that are not marked slow
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" $(ARGS)
+
+soak: $(DEV) ## play all rounds of kills, fuzzed requests and the reference: half an hour; SHARE=0.1 plays a tenth
+	NODEWARD_SOAK=$(SHARE) $(BIN)/python -m pytest $(PARALLEL) -m soak --durations=10 $(ARGS)
 
 check: $(DEV) ## format, lint, types and the rules of the repository; under a minute
 	$(BIN)/ruff format --check .

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.cluster import PATIENCE_SECONDS, command, refusal, running_cluster
+from tests.e2e.cluster import command, refusal, running_cluster
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.cluster import PATIENCE_SECONDS, Cluster, command, running_cluster
+from tests.e2e.cluster import Cluster, command, running_cluster
+from tests.patience import PATIENCE_SECONDS
 
 AGENT = "example.com/Agent"
 

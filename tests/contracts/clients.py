@@ -26,9 +26,7 @@ from nodeward.machinery.virtual_loop import run_virtual
 from tests.apiserver.running import running
 from tests.machinery.fake_api import FakeApi
 from tests.machinery.http_front import served_over_http
-
-#: how long a scenario may take in its own time before it counts as stuck
-PATIENCE_SECONDS = 30.0
+from tests.patience import PATIENCE_SECONDS
 
 Connect = Callable[[Clock], AbstractAsyncContextManager[Client]]
 Scenario = Callable[[Client], Coroutine[Any, Any, None]]

@@ -16,9 +16,7 @@ from nodeward.store.interface import Event, Store, Watch
 from nodeward.store.memory import MemoryStore
 from nodeward.store.sqlite import SqliteStore
 from tests.contracts.store_etcd_server import EtcdServer
-
-#: how long a test waits for something that has to come at once, before it fails
-PATIENCE_SECONDS = 10.0
+from tests.patience import PATIENCE_SECONDS
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from tests.contracts.store_grounds import (
     read_events,
     sqlite_ground,
 )
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -514,7 +515,7 @@ def test_a_closed_watch_ends_even_while_it_is_waited_for(ground: Ground) -> None
         await other.aclose()
         await watch.aclose()
         await watch.aclose()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert await reader <= 1
 
     ground.run(scenario)

@@ -16,9 +16,7 @@ from nodeward.store.sqlite import SqliteStore
 from tests.contracts.store_etcd_server import EtcdServer, running_etcd
 from tests.contracts.store_grounds import next_batch
 from tests.contracts.store_writers import WRITERS, Ledger, write_forever
-
-ROUNDS = 50
-SEED = 20371
+from tests.rounds import rounds, seed_of, soak
 
 Acknowledged = list[tuple[int, str, str]]
 
@@ -40,10 +38,11 @@ def write_until_killed(file: Path, run: str, count: int) -> Acknowledged:
     return acknowledged
 
 
+@soak
 @pytest.mark.slow
 def test_killing_the_server_loses_nothing_on_sqlite(tmp_path: Path) -> None:
-    chance = random.Random(SEED)
-    print(f"seed {SEED}")  # noqa: T201 - shown when the test fails
+    kills, seed = rounds(10, 200), seed_of("store-kill")
+    chance = random.Random(seed)
     file = tmp_path / "store.db"
     ledger = Ledger(1)
 
@@ -65,17 +64,18 @@ def test_killing_the_server_loses_nothing_on_sqlite(tmp_path: Path) -> None:
             await store.close()
 
     total = 0
-    for number in range(ROUNDS):
-        acknowledged = write_until_killed(file, f"{SEED}.{number}", chance.randint(1, 1500))
+    for number in range(kills):
+        acknowledged = write_until_killed(file, f"{seed}.{number}", chance.randint(1, 1500))
         total += len(acknowledged)
         asyncio.run(look(acknowledged))
-    assert total >= ROUNDS
+    assert total >= kills
 
 
+@soak
 @pytest.mark.slow
 def test_killing_etcd_loses_nothing_and_the_store_carries_on(tmp_path: Path) -> None:
-    chance = random.Random(SEED)
-    print(f"seed {SEED}")  # noqa: T201 - shown when the test fails
+    kills, seed = rounds(10, 200), seed_of("store-kill")
+    chance = random.Random(seed)
 
     async def play(server: EtcdServer) -> None:
         store = EtcdStore([server.endpoint])
@@ -100,10 +100,10 @@ def test_killing_etcd_loses_nothing_and_the_store_carries_on(tmp_path: Path) -> 
         async with asyncio.TaskGroup() as group:
             follower = group.create_task(follow())
             writers = [
-                group.create_task(write_forever(store, str(SEED), writer, acknowledge))
+                group.create_task(write_forever(store, seed, writer, acknowledge))
                 for writer in range(WRITERS)
             ]
-            for _ in range(ROUNDS):
+            for _ in range(kills):
                 enough.clear()
                 goal = len(acknowledged) + chance.randint(1, 300)
                 await enough.wait()
@@ -120,7 +120,7 @@ def test_killing_etcd_loses_nothing_and_the_store_carries_on(tmp_path: Path) -> 
         for event in seen:
             ledger.add(event)
         ledger.check(acknowledged)
-        assert len(acknowledged) >= ROUNDS
+        assert len(acknowledged) >= kills
         page = await store.range("/k/")
         assert {item.key: item.value for item in page.items} == ledger.state
         await store.close()

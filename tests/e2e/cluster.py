@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-#: How long a process may take to start or to stop before it counts as stuck; a loaded machine is slow.
-PATIENCE_SECONDS = 60.0
+from tests.patience import PATIENCE_SECONDS
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -14,7 +14,8 @@ from typing import IO, Any, NamedTuple
 
 import pytest
 
-from tests.e2e.cluster import PATIENCE_SECONDS, Cluster
+from tests.e2e.cluster import Cluster
+from tests.patience import PATIENCE_SECONDS
 
 #: Older ones send no protobuf, print some things differently, and are out of support.
 OLDEST = (1, 32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.kubectl import Kubectl
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -203,7 +204,7 @@ def test_wait_sees_conditions_values_and_the_end(kubectl: Kubectl) -> None:
     late = kubectl.refused("wait", "pod/one", "--for=condition=Ready", "--timeout=1ms")
     assert late == "error: timed out waiting for the condition on pods/one\n"
     status = '{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}'
-    patience = "--timeout=30s"
+    patience = f"--timeout={PATIENCE_SECONDS:.0f}s"
     with (
         kubectl.running("wait", "pod/one", "--for=condition=Ready", patience) as ready,
         kubectl.running("wait", "pod/one", "--for=jsonpath={.status.phase}=Running", patience) as running,

@@ -15,7 +15,8 @@ import pytest
 
 from tests.e2e.cluster import running_cluster
 from tests.e2e.kubectl import Ended, Kubectl, check_version, find
-from tests.kubelet.server.serving import PATIENCE, THEN, Serving, serving
+from tests.kubelet.server.serving import THEN, Serving, serving
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def run(served: Serving, *arguments: str, stdin: bytes = b"", **environment: str
         input=stdin,
         capture_output=True,
         env=served.environment() | environment,
-        timeout=PATIENCE,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
@@ -50,7 +51,7 @@ def going_on(served: Serving, *arguments: str) -> Iterator[IO[str]]:
         env=served.environment(),
     )
     assert process.stdout is not None
-    giving_up = threading.Timer(PATIENCE, process.kill)
+    giving_up = threading.Timer(PATIENCE_SECONDS, process.kill)
     giving_up.start()
     try:
         yield process.stdout
@@ -158,7 +159,7 @@ def echoing() -> Iterator[int]:
         thread.start()
         yield listening.getsockname()[1]
         listening.shutdown(socket.SHUT_RDWR)
-    thread.join(PATIENCE)
+    thread.join(PATIENCE_SECONDS)
 
 
 def _forwarded(lines: IO[str]) -> int:
@@ -169,7 +170,7 @@ def _forwarded(lines: IO[str]) -> int:
 
 def _said(port: int, data: bytes) -> bytes:
     answer = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS) as connection:
         connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
         while piece := connection.recv(1 << 16):
@@ -220,7 +221,7 @@ def test_a_cluster_that_was_just_started_shows_logs_and_runs_commands(tmp_path: 
         for name in ("new", "old"):
             node = f'{{"spec": {{"nodeName": "{name}-0"}}}}'
             kubectl("run", name, "--image=image", f"--overrides={node}")
-            kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=30s")
+            kubectl("wait", "--for=condition=Ready", f"pod/{name}", f"--timeout={PATIENCE_SECONDS:.0f}s")
             assert (
                 kubectl("logs", name) == "this container is simulated: it runs nothing and writes nothing\n"
             )

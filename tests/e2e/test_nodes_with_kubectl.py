@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.cluster import PATIENCE_SECONDS, REPOSITORY, Cluster, command, running_cluster
+from tests.e2e.cluster import REPOSITORY, Cluster, command, running_cluster
 from tests.e2e.kubectl import Kubectl, find
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from tests.e2e.cluster import PATIENCE_SECONDS, REPOSITORY, Cluster
+from tests.e2e.cluster import REPOSITORY, Cluster
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 

@@ -1,45 +1,31 @@
 """Random requests for every path and verb of our own OpenAPI documents: no 500, no hang, nothing that is no answer.
 
-Hypothesis draws the seeds (always the same ones); a seed decides everything a request is. To try others, set
-`FUZZ_SEED`; to try one again, put it there.
+A seed decides everything a request is; it changes from run to run (`tests/rounds.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 from nodeward.machinery.transport import Response
 from tests.apiserver.running import Caller, running
 from tests.fuzz.generator import Generator, mutate
 from tests.fuzz.surface import GOOD, Operation, operations
+from tests.patience import PATIENCE_SECONDS
+from tests.rounds import rounds, seed_of, soak
 
-FIRST_SEED = int(os.environ.get("FUZZ_SEED", "0"))
 REQUESTS = 1500
 OBJECTS = 150
-#: A request that takes longer hangs.
-PATIENCE = 10.0
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 PATCHES = ("json-patch+json", "merge-patch+json", "strategic-merge-patch+json", "apply-patch+yaml")
-
-seeds = settings(
-    derandomize=True,
-    database=None,
-    deadline=None,
-    max_examples=12,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
 
 
 class Fuzzer:
@@ -65,7 +51,7 @@ class Fuzzer:
         accept = chance.choice(("application/json",) * 4 + (TABLE, METADATA))
         data = None if body is None else json.dumps(body).encode()
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 answer = await self._caller.send(
                     operation.method, target, data, content_type=kind, accept=accept
                 )
@@ -176,10 +162,10 @@ def good_object(operation: Operation, name: str) -> dict[str, Any]:
     }
 
 
-@seeds
-@given(st.integers(0, 2**32))
-def test_every_request_is_answered(seed: int) -> None:
-    chance = random.Random(FIRST_SEED + seed)
+@soak
+@pytest.mark.parametrize("number", range(rounds(2, 12)))
+def test_every_request_is_answered(number: int) -> None:
+    chance = random.Random(seed_of(f"answered-{number}"))
 
     async def play() -> Counter[int]:
         async with running() as server:
@@ -205,9 +191,10 @@ def test_the_documents_describe_a_whole_api() -> None:
     assert set(GOOD) <= {operation.kind for operation in found}
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_whatever_is_created_can_be_read_listed_and_deleted(seed: int) -> None:
-    chance = random.Random(f"created {FIRST_SEED + seed}")
+@soak
+@pytest.mark.parametrize("number", range(rounds(2, 12)))
+def test_whatever_is_created_can_be_read_listed_and_deleted(number: int) -> None:
+    chance = random.Random(seed_of(f"created-{number}"))
 
     async def play() -> int:
         async with running() as server:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.hostile.wire import LIMITS, Conversation, Server, request
+from tests.patience import PATIENCE_SECONDS
 
 LIVE = request("GET", "/livez")
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -331,7 +332,7 @@ def test_a_client_that_does_not_read_its_answers_is_cut_off(server: Server) -> N
     with server.connect(receive_buffer=4096) as conversation:
         conversation.socket.settimeout(0.5)
         conversation.send_all_you_can(request("GET", "/openapi/v2") * 40)
-        conversation.socket.settimeout(20)
+        conversation.socket.settimeout(PATIENCE_SECONDS)
         server.wait_until(lambda: server.buffered() > 0)
         server.wait_until(lambda: server.buffered() == 0)
 
@@ -349,7 +350,7 @@ def test_thousands_of_idle_connections_leave_room_for_work(server: Server) -> No
     crowd: list[socket.socket] = []
     try:
         for _ in range(2000):
-            sock = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+            sock = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_SECONDS)
             crowd.append(sock)  # silent: not even a handshake
         secured = [server.connect(context) for _ in range(100)]
         crowd.extend(conversation.socket for conversation in secured)

@@ -11,6 +11,7 @@ import pytest
 
 from nodeward.apiserver.pki import KeyPair, Pki
 from tests.hostile.wire import TOKEN, Server, request
+from tests.patience import PATIENCE_SECONDS
 
 DAY_NS = 86_400 * 10**9
 PODS = "/api/v1/namespaces/default/pods"
@@ -158,7 +159,7 @@ def test_new_tls_is_let_in(server: Server, version: ssl.TLSVersion) -> None:
     [b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", b"\x16\x03\x01\xff\xff" + b"\x00" * 500, b"\x80\x2e\x01\x00\x02"],
 )
 def test_a_peer_without_tls_is_closed(server: Server, data: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as raw:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_SECONDS) as raw:
         raw.sendall(data)
         raw.shutdown(socket.SHUT_WR)
         while True:

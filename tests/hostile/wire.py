@@ -24,11 +24,11 @@ from nodeward.machinery.clock import RealClock, SeededChance
 from nodeward.machinery.serving.connection import Limits
 from nodeward.store.memory import MemoryStore
 from tests.apiserver.running import settings
+from tests.patience import PATIENCE_SECONDS
 
 #: Short enough to wait for, long enough for a busy machine.
 LIMITS = Limits(head_seconds=1.0, body_seconds=1.0, idle_seconds=3.0, stall_seconds=1.0, linger_seconds=0.2)
 TOKEN = "a-token-of-somebody"
-PATIENCE = 20.0
 
 
 @dataclass
@@ -164,7 +164,7 @@ class Server:
         self._is_up = threading.Event()
         self._thread = threading.Thread(target=self._run, name="server")
         self._thread.start()
-        assert self._is_up.wait(PATIENCE), "the server does not start"
+        assert self._is_up.wait(PATIENCE_SECONDS), "the server does not start"
         self.admin = self.client_context(self.pki.admin())
 
     def _run(self) -> None:
@@ -190,7 +190,7 @@ class Server:
         assert self._loop is not None
         assert self._stop is not None
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(PATIENCE)
+        self._thread.join(PATIENCE_SECONDS)
         assert not self._thread.is_alive(), "the server does not stop"
 
     def buffered(self) -> int:
@@ -206,7 +206,7 @@ class Server:
             return ask(self.server)
 
         assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(asked(), self._loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(asked(), self._loop).result(PATIENCE_SECONDS)
 
     def pause(self, seconds: float) -> None:
         """Let the server's time pass."""
@@ -215,11 +215,11 @@ class Server:
             await self.clock.sleep(seconds)
 
         assert self._loop is not None
-        asyncio.run_coroutine_threadsafe(passed(), self._loop).result(PATIENCE)
+        asyncio.run_coroutine_threadsafe(passed(), self._loop).result(PATIENCE_SECONDS)
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
         """Look again and again; what takes longer than anything should is a failure."""
-        for _ in range(int(PATIENCE / 0.05)):
+        for _ in range(int(PATIENCE_SECONDS / 0.05)):
             if holds():
                 return
             self.pause(0.05)
@@ -243,7 +243,7 @@ class Server:
         raw = socket.socket()
         if receive_buffer:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        raw.settimeout(PATIENCE)
+        raw.settimeout(PATIENCE_SECONDS)
         try:
             raw.connect(("127.0.0.1", self.port))
             return Conversation((context or self.admin).wrap_socket(raw, server_hostname="127.0.0.1"))

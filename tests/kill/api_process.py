@@ -14,8 +14,8 @@ from nodeward.machinery.clock import Clock
 from nodeward.machinery.connecting import connect
 from nodeward.machinery.kubeconfig import load_kubeconfig
 from tests.contracts.store_etcd_server import free_port
+from tests.patience import PATIENCE_SECONDS
 
-START_SECONDS = 60.0
 #: In the environment of everything a server starts, but for the commands of containers: its directory.
 MARK = "NODEWARD_KILL_TEST"
 
@@ -50,7 +50,7 @@ class ApiProcess:
         process = self._process
         assert process is not None
         assert process.stdout is not None
-        async with asyncio.timeout(START_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             line = await process.stdout.readline()
         assert b"ready in" in line, f"it does not start: {line!r} {self.log.read_text()}"
 
@@ -76,11 +76,27 @@ class ApiProcess:
         """As Ctrl-C does; it must end in good order."""
         assert self._process is not None
         self._process.send_signal(signal.SIGINT)
-        async with asyncio.timeout(START_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             code = await self._process.wait()
         self._process = None
         assert code == 0, self.log.read_text()
 
     def client(self, clock: Clock) -> Client:
         config = load_kubeconfig([self.kubeconfig])
-        return connect(config, clock=clock, environment={}, request_timeout=20.0)
+        return connect(config, clock=clock, environment={}, request_timeout=PATIENCE_SECONDS)
+
+
+def with_environment(text: str) -> list[int]:
+    """All living processes that were started with something in their environment."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                environ = file.read()
+        except OSError:
+            continue  # gone, or not ours
+        if text.encode() in environ.split(b"\0"):
+            found.append(int(name))
+    return found

@@ -22,8 +22,8 @@ from nodeward.machinery.connecting import connect
 from nodeward.machinery.kubeconfig import load_kubeconfig
 from tests.contracts.store_etcd_server import free_port
 from tests.e2e.cluster import Cluster
-from tests.kill.api_process import MARK, START_SECONDS
-from tests.kill.patience import until, with_environment
+from tests.kill.api_process import MARK, with_environment
+from tests.patience import PATIENCE_SECONDS, until
 
 REPOSITORY = Path(__file__).parents[2]
 CLOCK = RealClock()
@@ -66,14 +66,14 @@ class Stage:
         process = await self.launch()
         assert process.stdout is not None
         assert process.stderr is not None
-        async with CLOCK.timeout(START_SECONDS):
+        async with CLOCK.timeout(PATIENCE_SECONDS):
             if not (await process.stdout.readline()).startswith(b"nodeward kubelet: node "):
                 raise AssertionError((await process.stderr.read()).decode())
 
     async def refused(self) -> str:
         """What a kubelet says that must not start."""
         process = await self.launch()
-        async with CLOCK.timeout(START_SECONDS):
+        async with CLOCK.timeout(PATIENCE_SECONDS):
             _, said = await process.communicate()
         assert process.returncode == 1, said
         self._process = None
@@ -180,4 +180,4 @@ def is_ready(pod: Pod) -> bool:
 
 
 def _client(path: Path) -> Client:
-    return connect(load_kubeconfig([path]), clock=CLOCK, environment={}, request_timeout=20.0)
+    return connect(load_kubeconfig([path]), clock=CLOCK, environment={}, request_timeout=PATIENCE_SECONDS)

@@ -14,17 +14,16 @@ from nodeward.machinery.clock import RealClock
 from tests.contracts.store_etcd_server import EtcdServer, running_etcd
 from tests.kill.api_process import ApiProcess
 from tests.kill.ledger import KIND_OF, NAMESPACE, Ledger, Watcher, Writer, compare
+from tests.patience import PATIENCE_SECONDS
+from tests.rounds import rounds, seed_of, soak
 
-ROUNDS = 50
 WRITERS = 8
 WATCHERS = 3
-SEED = 20372
-PATIENCE = 60.0
 
 
-async def play(server: ApiProcess, etcd: EtcdServer | None) -> int:
+async def play(server: ApiProcess, etcd: EtcdServer | None, kills: int, seed: str) -> int:
     """All rounds; gives how many writes were acknowledged. Every fifth one kills etcd instead, where there is one."""
-    chance = random.Random(SEED)
+    chance = random.Random(seed)
     clock = RealClock()
     ledger = Ledger()
     await server.start()
@@ -33,25 +32,25 @@ async def play(server: ApiProcess, etcd: EtcdServer | None) -> int:
     watchers = [Watcher(client, start) for _ in range(WATCHERS)]
     follows: list[asyncio.Task[None]] = []
     marker: dict[str, Any] = {}
-    for number in range(ROUNDS + 1):
-        async with asyncio.timeout(PATIENCE):
+    for number in range(kills + 1):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             if not follows:
                 follows = [asyncio.create_task(watcher.run()) for watcher in watchers]
             # What is written now comes after everything that was acknowledged before the kill.
             before = ledger.newest
-            marker = await put_marker(client, marker, f"{SEED}-marker-{number}")
+            marker = await put_marker(client, marker, f"{seed}-marker-{number}")
             version = int(marker["metadata"]["resourceVersion"])
             assert version > before, "resourceVersions went back"
             for watcher in watchers:
                 await first_of(watcher.reach(version), follows)
             listed = await client.list(dict, NAMESPACE, kind=KIND_OF)
             compare(ledger, watchers, listed.items)
-            if number == ROUNDS:
+            if number == kills:
                 break
             ledger.goal, ledger.enough = ledger.count + chance.randint(1, 120), asyncio.Event()
             kills_etcd = etcd is not None and number % 5 == 4
             over = asyncio.Event()
-            hands = [Writer(client, ledger, f"{SEED}.{number}", who) for who in range(WRITERS)]
+            hands = [Writer(client, ledger, f"{seed}.{number}", who) for who in range(WRITERS)]
             writers = [asyncio.create_task(hand.run(over)) for hand in hands]
             await first_of(ledger.enough.wait(), writers)
             if etcd is not None and kills_etcd:
@@ -100,24 +99,27 @@ async def put_marker(client: Any, marker: dict[str, Any], write: str) -> dict[st
     return made
 
 
-async def play_and_stop(server: ApiProcess, etcd: EtcdServer | None = None) -> int:
-    try:
-        return await play(server, etcd)
-    finally:
-        await server.kill()
+def play_and_stop(server: ApiProcess, kills: int, seed: str, etcd: EtcdServer | None = None) -> None:
+    async def main() -> int:
+        try:
+            return await play(server, etcd, kills, seed)
+        finally:
+            await server.kill()
+
+    assert asyncio.run(main()) >= kills
 
 
+@soak
 @pytest.mark.slow
 def test_killing_the_server_loses_nothing_on_sqlite(tmp_path: Path) -> None:
-    print(f"seed {SEED}")  # noqa: T201 - shown when the test fails
     server = ApiProcess(tmp_path / "nodeward", ["up"], "--port")
-    assert asyncio.run(play_and_stop(server)) >= ROUNDS
+    play_and_stop(server, rounds(6, 200), seed_of("api-kill-sqlite"))
 
 
+@soak
 @pytest.mark.slow
 def test_killing_the_server_or_etcd_loses_nothing_on_etcd(tmp_path: Path) -> None:
-    print(f"seed {SEED}")  # noqa: T201 - shown when the test fails
     with running_etcd(tmp_path) as etcd:
         command = ["apiserver", "--etcd-servers", f"http://{etcd.endpoint}"]
         server = ApiProcess(tmp_path / "nodeward", command, "--secure-port")
-        assert asyncio.run(play_and_stop(server, etcd)) >= ROUNDS
+        play_and_stop(server, rounds(6, 200), seed_of("api-kill-etcd"), etcd)

@@ -22,15 +22,14 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.runtime.process import tree
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import RealClock
-from tests.kill.api_process import MARK, ApiProcess
+from tests.kill.api_process import MARK, ApiProcess, with_environment
 from tests.kill.node_stage import BEATS, POD_MARK, beats_of, process_of
-from tests.kill.patience import until, with_environment
+from tests.patience import until
+from tests.rounds import rounds, seed_of, soak
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, soak]
 
-ROUNDS = 7
 EACH = 3
-SEED = 20373
 CLOCK = RealClock()
 
 
@@ -53,7 +52,7 @@ class Play:
         self.directory = directory
         self._node = directory / "nodes" / "process-0"
         self.server = ApiProcess(directory, ["up", "--nodes", "3", "--runtime", "process"], "--port")
-        self.chance = random.Random(SEED)
+        self.chance = random.Random(seed_of("cluster-kill"))
 
     def client(self) -> Client:
         return self.server.client(CLOCK)
@@ -144,7 +143,7 @@ async def play(each: Play) -> None:
     assert [life.restarts for name, life in lives.items() if name.startswith("sim")] == [1] * EACH
     assert [life.restarts for name, life in lives.items() if name.startswith("real")] == [0] * EACH
     beats = each.heard(lives)
-    for number in range(ROUNDS):
+    for number in range(rounds(3, 12)):
         await CLOCK.sleep(chance.uniform(0.0, 1.5))
         await server.kill()
         if number % 2:
@@ -207,7 +206,6 @@ def processes(directory: Path) -> list[int]:
 
 
 def test_a_cluster_that_is_killed_again_and_again_goes_on_where_it_was(tmp_path: Path) -> None:
-    print(f"seed {SEED}")  # noqa: T201 - shown when the test fails
     directory = tmp_path / "nodeward"
 
     async def main() -> None:

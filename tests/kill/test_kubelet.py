@@ -15,12 +15,11 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.runtime.process import tree
 from tests.e2e.cluster import Cluster, running_cluster
 from tests.kill.node_stage import BEATS, CLOCK, Stage, is_ready, status
-from tests.kill.patience import until
+from tests.patience import until
+from tests.rounds import rounds, seed_of, soak
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = 6
-SEED = 20375
 BOOK = Path("checkpoints/admitted_pods.json")
 _NUMBERS = itertools.count(1)
 
@@ -43,11 +42,11 @@ def on_stage(cluster: Cluster, directory: Path, play: Callable[[Stage], Awaitabl
     asyncio.run(main())
 
 
+@soak
 def test_containers_go_on_while_their_kubelet_is_killed_again_and_again(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    print(f"seed {SEED}")  # noqa: T201 - shown when the test fails
-    chance = random.Random(SEED)
+    chance = random.Random(seed_of("kubelet-kill"))
 
     async def play(stage: Stage) -> None:
         names = ["beats-0", "beats-1"]
@@ -59,7 +58,7 @@ def test_containers_go_on_while_their_kubelet_is_killed_again_and_again(
             pod.metadata.name: (status(pod).container_id, 0, stage.process_of(pod), stage.beats(pod))
             for pod in pods
         }
-        for number in range(ROUNDS):
+        for number in range(rounds(2, 12)):
             await CLOCK.sleep(chance.uniform(0.0, 0.5))
             await stage.kill()
             if number % 2:

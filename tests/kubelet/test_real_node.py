@@ -25,9 +25,8 @@ from nodeward.machinery.clock import RealChance, RealClock
 from tests.apiserver.running import running, settings
 from tests.kubelet.hosting import specification
 from tests.kubelet.machine import KUBELET, NODE
+from tests.patience import PATIENCE_SECONDS
 
-#: Far more than it takes: only a test that fails waits so long.
-PATIENCE_SECONDS = 40.0
 CLOCK = RealClock()
 
 

@@ -23,6 +23,7 @@ from nodeward.machinery.transport import ConnectionFailed
 from nodeward.machinery.virtual_loop import run_virtual
 from tests.machinery.certificates import self_signed, server_certificate
 from tests.machinery.scripted_server import Connection, Script, plain_answer, scripted_server
+from tests.patience import PATIENCE_SECONDS
 
 V1 = "client.authentication.k8s.io/v1"
 
@@ -56,7 +57,7 @@ class Door:
 
 def run(program: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def guarded() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await program()
 
     asyncio.run(guarded())

@@ -19,6 +19,7 @@ from nodeward.machinery.http_transport import HttpTransport
 from nodeward.machinery.transport import ConnectionFailed, Request, Response, TransportTimeout
 from tests.machinery.certificates import server_certificate
 from tests.machinery.scripted_server import Connection, Script, plain_answer, scripted_server
+from tests.patience import PATIENCE_SECONDS
 
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -41,7 +42,7 @@ def run(program: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run on both event loops: their transports differ in what they do when a connection ends."""
 
     async def guarded() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await program()
 
     asyncio.run(guarded())

@@ -22,8 +22,8 @@ from nodeward.machinery.serving.listener import Listener
 from nodeward.machinery.serving.websocket import WebSocket, accept
 from nodeward.machinery.transport import Request, Response
 from nodeward.machinery.upgrading import Switched, upgrade
+from tests.patience import PATIENCE_SECONDS
 
-PATIENCE = 20.0
 Handler = Callable[[WebSocket], Awaitable[None]]
 KEY = base64.b64encode(bytes(range(16))).decode()
 USUAL = {
@@ -117,7 +117,7 @@ class Near:
 async def near(handler: Handler) -> AsyncIterator[Near]:
     made = Near(handler)
     made.port = await made.listener.listen("127.0.0.1", 0)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         try:
             yield made
         finally:

@@ -21,6 +21,7 @@ from nodeward.machinery.virtual_loop import run_virtual
 from nodeward.scheduler.scheduler import Scheduler
 from nodeward.scheduler.settings import SchedulerSettings, default_profile
 from tests.apiserver.running import running, settings
+from tests.patience import PATIENCE_SECONDS
 from tests.scheduler.running import GATES, cluster, node, one_profile, pod
 from tests.scheduler.test_binding import Send
 
@@ -105,7 +106,7 @@ def test_pods_are_scheduled_over_https(tmp_path: Path) -> None:
                     await user.create(node(f"n{number}"))
                 for number in range(50):
                     await user.create(pod(f"p{number}", "10m"))
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(PATIENCE_SECONDS):
                     while True:
                         listed = await user.list(Pod, "default")
                         if all(each.spec.node_name for each in listed.items):

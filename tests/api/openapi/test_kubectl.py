@@ -14,6 +14,7 @@ import pytest
 
 from nodeward.api.scheme import SCHEME
 from tests.api.openapi.static_server import Desk, serving
+from tests.patience import PATIENCE_SECONDS
 
 _KUBECTL = shutil.which("kubectl")
 
@@ -36,7 +37,7 @@ def _kubectl(desk: Desk, home: Path, *arguments: str) -> str:
         env={"HOME": str(home), "PATH": os.environ.get("PATH", "")},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr

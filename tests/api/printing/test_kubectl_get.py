@@ -14,6 +14,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.printing import table
 from tests.api.openapi.static_server import Desk, serving
 from tests.api.printing.objects import CREATED, NOW, decode
+from tests.patience import PATIENCE_SECONDS
 
 _KUBECTL = shutil.which("kubectl")
 
@@ -41,7 +42,7 @@ def test_kubectl_get_shows_the_cells_of_the_server(tmp_path: Path) -> None:
             env={"HOME": str(tmp_path), "PATH": os.environ.get("PATH", "")},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
     assert done.returncode == 0, done.stderr

@@ -17,6 +17,7 @@ from nodeward.api.protobuf.reading import MEDIA_TYPE, protobuf_to_json, read_env
 from nodeward.api.schema import schema_of
 from nodeward.api.scheme import SCHEME
 from tests.api.openapi.static_server import Desk, serving
+from tests.patience import PATIENCE_SECONDS
 
 _KUBECTL = shutil.which("kubectl")
 
@@ -39,7 +40,7 @@ def _kubectl(desk: Desk, home: Path, *arguments: str) -> subprocess.CompletedPro
         env={"HOME": str(home), "PATH": os.environ.get("PATH", "")},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
 

@@ -32,9 +32,8 @@ from nodeward.kubelet.runtime.interface import (
     SandboxStarted,
 )
 from nodeward.machinery.clock import Clock
+from tests.patience import PATIENCE_SECONDS
 
-#: Seconds to wait for what has to come soon, before the test fails.
-PATIENCE = 30.0
 #: Between two looks at a file another process writes.
 LOOK = 0.02
 
@@ -91,7 +90,7 @@ class Heard:
     async def wait_for(self, kind: type[E], count: int = 1, **fields: object) -> E:
         """The `count`-th such event, now or soon."""
         try:
-            async with self._clock.timeout(PATIENCE):
+            async with self._clock.timeout(PATIENCE_SECONDS):
                 while len(found := self.of(kind, **fields)) < count:
                     self._news.clear()
                     await self._news.wait()
@@ -257,7 +256,7 @@ class Scene:
 
     async def file_holds(self, path: Path, text: str) -> None:
         try:
-            async with self.clock.timeout(PATIENCE):
+            async with self.clock.timeout(PATIENCE_SECONDS):
                 while text not in _text(path):
                     await self.clock.sleep(LOOK)
         except TimeoutError:

@@ -12,7 +12,8 @@ from nodeward.kubelet.runtime.interface import (
     ImagePulled,
     PodGone,
 )
-from tests.contracts.runtimes.ground import BROKEN, DEAF, LOOK, PATIENCE, SERVES, Act, Ground, Scene, ends
+from tests.contracts.runtimes.ground import BROKEN, DEAF, LOOK, SERVES, Act, Ground, Scene, ends
+from tests.patience import PATIENCE_SECONDS
 
 _NS = 1e9
 
@@ -328,7 +329,7 @@ def test_changing_resources_of_what_is_not_there_is_no_error(ground: Ground) -> 
 async def _outcome(scene: Scene, uid: str) -> None:
     """One end of one start: it never ran, or ran and exited."""
     heard = scene.heard
-    async with scene.clock.timeout(PATIENCE):
+    async with scene.clock.timeout(PATIENCE_SECONDS):
         while not (failed := heard.of(ContainerFailed, uid=uid)) and not heard.of(ContainerExited, uid=uid):
             await scene.clock.sleep(LOOK)
     assert len(heard.of(ContainerStarted, uid=uid)) == (0 if failed else 1)

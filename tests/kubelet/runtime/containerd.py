@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 
 from nodeward.machinery.clock import RealClock
+from tests.patience import PATIENCE_SECONDS
 
 #: What the tests run; it is nowhere but here, so that no test can pull it.
 IMAGE = "nodeward.test/busybox:1"
@@ -36,7 +37,6 @@ NETWORK_PLUGINS = Path("/usr/lib/cni")
 
 _NAMESPACE = "k8s.io"
 _NEEDED = ("containerd", "containerd-shim-runc-v2", "runc", "ctr", "busybox")
-_PATIENCE_SECONDS = 20.0
 
 # root may lack CAP_SYS_RESOURCE (restrict_oom_score_adj); there may be no systemd (SystemdCgroup).
 _CONFIG = """\
@@ -86,7 +86,7 @@ class Containerd:
     def start(self) -> None:
         with (self.directory / "containerd.log").open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True)
-        end_ns = (clock := RealClock()).monotonic_ns() + int(_PATIENCE_SECONDS * 1e9)
+        end_ns = (clock := RealClock()).monotonic_ns() + int(PATIENCE_SECONDS * 1e9)
         while not self._answers():
             if self._process.poll() is not None or clock.monotonic_ns() > end_ns:
                 raise AssertionError(f"containerd does not start:\n{self.log()}")
@@ -114,7 +114,7 @@ class Containerd:
             ["ctr", "-a", self.socket, "-n", _NAMESPACE, *words],
             capture_output=True,
             text=True,
-            timeout=_PATIENCE_SECONDS,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
         assert done.returncode == 0, f"ctr {' '.join(words)}: {done.stderr}"

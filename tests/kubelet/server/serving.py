@@ -41,8 +41,8 @@ from nodeward.machinery.serving.listener import Listener
 from nodeward.machinery.transport import Request
 from nodeward.store.memory import MemoryStore
 from tests.apiserver.running import settings
+from tests.patience import PATIENCE_SECONDS
 
-PATIENCE = 60.0
 T = TypeVar("T")
 HERE, THEN = "here", "then"
 
@@ -85,12 +85,12 @@ class Serving:
         assert self._loop is not None
         assert self._stop is not None
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(PATIENCE)
+        self._thread.join(PATIENCE_SECONDS)
         assert not self._thread.is_alive(), "it does not stop"
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_SECONDS)
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -148,7 +148,7 @@ class Serving:
         for held in list(agent.held.values()):
             meta = held.life.pod.metadata
             await self.client.delete(Pod, meta.name, meta.namespace, grace_period=0)
-        async with self.clock.timeout(PATIENCE):
+        async with self.clock.timeout(PATIENCE_SECONDS):
             while agent.held:
                 await self.clock.sleep(0.02)
 

@@ -12,6 +12,7 @@ from nodeward.apiserver.pki import KeyPair
 from nodeward.machinery.http_transport import HttpTransport
 from nodeward.machinery.transport import Request, Response
 from tests.kubelet.server.serving import Serving, context_of
+from tests.patience import PATIENCE_SECONDS
 
 
 def ask(served: Serving, target: str, pair: KeyPair | None = None, method: str = "GET") -> Response:
@@ -33,7 +34,9 @@ def ask(served: Serving, target: str, pair: KeyPair | None = None, method: str =
 def nobody(served: Serving) -> http.client.HTTPSConnection:
     """A client that shows no certificate."""
     context = ssl.create_default_context(cafile=served.pki.authority_path)
-    return http.client.HTTPSConnection("127.0.0.1", served.kubelet_port, context=context, timeout=20)
+    return http.client.HTTPSConnection(
+        "127.0.0.1", served.kubelet_port, context=context, timeout=PATIENCE_SECONDS
+    )
 
 
 @pytest.mark.parametrize(

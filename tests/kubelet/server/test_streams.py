@@ -21,6 +21,7 @@ from nodeward.machinery.transport import Request, Response
 from nodeward.machinery.upgrading import Switched, upgrade
 from tests.kubelet.server.serving import Serving, context_of
 from tests.machinery.test_websocket import Far
+from tests.patience import PATIENCE_SECONDS
 
 KEY = base64.b64encode(bytes(16)).decode()
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
@@ -287,7 +288,7 @@ def test_the_official_client_runs_a_command(served: Serving, shell: str) -> None
         _preload_content=False,
     )
     answer.write_stdin("a line\n")
-    answer.run_forever(timeout=20)
+    answer.run_forever(timeout=PATIENCE_SECONDS)
     assert (answer.read_stdout(), answer.returncode) == ("got a line\n", 3)
     answer.close()
     answer.sock.shutdown()  # the client leaves it open when the server said good-bye first

@@ -30,8 +30,6 @@ from nodeward.machinery.spdy.frames import (
 from nodeward.machinery.spdy.session import SpdySession, SpdyStream
 from nodeward.machinery.virtual_loop import run_virtual
 
-PATIENCE = 20.0
-
 
 def read(*received: bytes) -> list[Frame]:
     reader = FrameReader()

@@ -1,4 +1,4 @@
-"""Ten thousand times a random pod in a random cluster: the scheduler and the reference say the same.
+"""Again and again a random pod in a random cluster: the scheduler and the reference say the same.
 
 The tables are changed between the questions, as a cluster changes, and the same kinds of pods are asked for again and
 again, so that what is brought up to date row by row is compared with what is worked out from nothing.
@@ -28,6 +28,7 @@ from nodeward.scheduler.framework.plugin import Plugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status
 from nodeward.scheduler.plugins import REGISTRY, Setting
+from tests.rounds import rounds, seed_of, soak
 from tests.scheduler.plugins.profile import GATES, Plain
 from tests.scheduler.reference.cluster import Cluster
 from tests.scheduler.reference.filters import FILTERS
@@ -37,9 +38,9 @@ from tests.scheduler.reference.scores import SCORES
 
 Tree = dict[str, Any]
 
-PAIRS = 10_000
+PAIRS = rounds(800, 10_000)
 QUESTIONS = 40
-BATCHES = 10
+BATCHES = 4
 #: Plugins that filter and score nodes as objects of the storage API decide; they have tests of their own.
 ELSEWHERE = frozenset({"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"})
 WEIGHTS = {each.name: each.weight for each in REGISTRY}
@@ -229,16 +230,17 @@ def live(
     return questions
 
 
+@soak
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_the_scheduler_and_the_reference_agree(batch: int) -> None:
     asked = 0
     while asked < PAIRS // BATCHES:
-        seed = batch * 1_000_000 + asked
-        arguments = ARGUMENTS[seed // QUESTIONS % len(ARGUMENTS)]
+        seed = seed_of(f"agreement-{batch}-{asked}")
+        arguments = ARGUMENTS[asked // QUESTIONS % len(ARGUMENTS)]
         try:
             asked += live(Maker(Random(seed)), arguments, QUESTIONS)
         except AssertionError as error:
-            error.add_note(f"seed {seed}: live(Maker(Random({seed})), arguments, {QUESTIONS})")
+            error.add_note(f"live(Maker(Random({seed!r})), {arguments}, {QUESTIONS})")
             raise
 
 

@@ -18,8 +18,9 @@ from nodeward.kubelet.runtime.cri.runtime import CriRuntime
 from nodeward.kubelet.runtime.interface import ContainerExited, ExecRequest, PodGone, SandboxFailed
 from nodeward.machinery.clock import RealClock
 from tests.contracts.runtimes.cri_ground import CriGround
-from tests.contracts.runtimes.ground import LOOK, PATIENCE, SERVES, Act, Scene
+from tests.contracts.runtimes.ground import LOOK, SERVES, Act, Scene
 from tests.kubelet.runtime.containerd import USER_IMAGE, Containerd, running_containerd
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +39,7 @@ def ground(tmp_path: Path, containerd: Containerd) -> CriGround:
 async def said(scene: Scene, pod: Pod, script: str, name: str = "c0") -> str:
     """What a shell in the container prints."""
     request = ExecRequest(pod.metadata.uid, name, ("sh", "-c", script))
-    return (await scene.runtime.exec_sync(request, PATIENCE)).output.decode().strip()
+    return (await scene.runtime.exec_sync(request, PATIENCE_SECONDS)).output.decode().strip()
 
 
 def groups_of(containerd: Containerd, uid: str) -> list[Path]:
@@ -132,12 +133,12 @@ def test_a_running_container_moves_to_other_cpus(ground: CriGround, caplog: pyte
         uid, allowed = pod.metadata.uid, "grep Cpus_allowed_list /proc/1/status | cut -f2"
         assert await said(scene, pod, allowed) == "0-1"
         scene.runtime.update_resources(uid, "c0", "1", {"cpu_shares": 512})
-        async with scene.clock.timeout(PATIENCE):
+        async with scene.clock.timeout(PATIENCE_SECONDS):
             while await said(scene, pod, allowed) != "1":
                 await scene.clock.sleep(LOOK)
         # What the machine does not have is refused, logged, and changes nothing.
         scene.runtime.update_resources(uid, "c0", "4000", {})
-        async with scene.clock.timeout(PATIENCE):
+        async with scene.clock.timeout(PATIENCE_SECONDS):
             while "stay as they are" not in caplog.text:
                 await scene.clock.sleep(LOOK)
         assert await said(scene, pod, allowed) == "1"

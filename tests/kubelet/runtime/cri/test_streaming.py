@@ -13,6 +13,7 @@ from nodeward.kubelet.runtime.cri.streaming import Streaming, connect
 from nodeward.kubelet.runtime.interface import ExecRequest
 from nodeward.machinery.spdy import frames
 from nodeward.machinery.spdy.frames import Data, FrameReader, Opened, Ping
+from tests.patience import PATIENCE_SECONDS
 
 _UPGRADED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\n\r\n"
 _SUCCESS = b'{"status":"Success"}'
@@ -30,7 +31,7 @@ def with_peer(peer: Peer, play: Callable[[str], Awaitable[None]]) -> None:
 
     async def main() -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        async with server, asyncio.timeout(30):
+        async with server, asyncio.timeout(PATIENCE_SECONDS):
             host, port = server.sockets[0].getsockname()
             await play(f"http://{host}:{port}/exec/token")
 

@@ -24,10 +24,10 @@ from nodeward.machinery.clock import RealChance, RealClock
 from tests.apiserver.running import running, settings
 from tests.kubelet.machine import KUBELET, NODE
 from tests.kubelet.runtime.containerd import IMAGE, Containerd, running_containerd
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
-PATIENCE_SECONDS = 40.0
 CLOCK = RealClock()
 
 POD = {

@@ -20,7 +20,8 @@ from nodeward.kubelet.runtime.interface import (
 from nodeward.kubelet.runtime.process import tree
 from nodeward.kubelet.runtime.process.runtime import ProcessRuntime
 from nodeward.machinery.clock import RealChance, RealClock
-from tests.contracts.runtimes.ground import LOOK, PATIENCE, Heard
+from tests.contracts.runtimes.ground import LOOK, Heard
+from tests.patience import PATIENCE_SECONDS
 
 #: Says that it listens, and waits to be told to stop.
 WAITS = "trap 'exit 0' TERM; echo ready; while :; do sleep 1 & wait $!; done"
@@ -68,14 +69,14 @@ class Stage:
     async def shell(self, pod: Pod, script: str) -> str:
         """What a command in the container says."""
         request = ExecRequest(pod.metadata.uid, "c", ("sh", "-c", script))
-        return (await self.runtime.exec_sync(request, PATIENCE)).output.decode()
+        return (await self.runtime.exec_sync(request, PATIENCE_SECONDS)).output.decode()
 
     def log(self, pod: Pod) -> str:
         path = self.root / f"log-{pod.metadata.uid}"
         return path.read_text() if path.exists() else ""
 
     async def until(self, check: Callable[[], bool]) -> None:
-        async with self.clock.timeout(PATIENCE):
+        async with self.clock.timeout(PATIENCE_SECONDS):
             while not check():
                 await self.clock.sleep(LOOK)
 
