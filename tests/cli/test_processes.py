@@ -20,6 +20,15 @@ from tests.patience import PATIENCE_SECONDS
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a cluster that was stopped, to be copied."""
+    home = tmp_path_factory.mktemp("stopped") / "state"
+    with running_cluster(home):
+        pass
+    return home
+
+
 def test_everything_is_in_one_directory_that_only_its_owner_can_open(tmp_path: Path) -> None:
     home = tmp_path / "a place with spaces" / "state"
     with running_cluster(home, "--store", "sqlite") as cluster:
@@ -130,11 +139,9 @@ def humbly(*arguments: str) -> list[str]:
     ],
 )
 def test_what_may_not_be_read_or_written_is_told_at_once(
-    tmp_path: Path, what: str, mode: int, said: str
+    stopped: Path, tmp_path: Path, what: str, mode: int, said: str
 ) -> None:
-    home = tmp_path / "state"
-    with running_cluster(home):
-        pass
+    home = shutil.copytree(stopped, tmp_path / "state")
     locked = home / what
     usual = locked.stat().st_mode
     locked.chmod(mode)
@@ -155,12 +162,13 @@ def test_what_may_not_be_read_or_written_is_told_at_once(
 
 
 @pytest.mark.parametrize("name", ["ca.crt", "ca.key", "apiserver.crt", "admin.key", "sa.key"])
-def test_a_damaged_certificate_or_key_is_named_and_left_alone(tmp_path: Path, name: str) -> None:
-    with running_cluster(tmp_path, "--store", "memory"):
-        pass
-    damaged = tmp_path / "pki" / name
+def test_a_damaged_certificate_or_key_is_named_and_left_alone(
+    stopped: Path, tmp_path: Path, name: str
+) -> None:
+    home = shutil.copytree(stopped, tmp_path / "state")
+    damaged = home / "pki" / name
     damaged.write_text("garbage\n")
-    said = refusal(tmp_path, "--port", "0", "--store", "memory")
+    said = refusal(home, "--port", "0", "--store", "memory")
     assert said.startswith(f"nodeward: {damaged} is not a PEM ")
     assert damaged.read_text() == "garbage\n"
 

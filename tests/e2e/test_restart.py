@@ -110,25 +110,25 @@ def test_a_port_in_use_is_refused_and_nothing_is_begun(tmp_path: Path) -> None:
         assert not (tmp_path / "two" / "state.db").exists()
 
 
-@pytest.mark.parametrize("damage", ["garbage", "cut short", "a hole in the middle"])
-def test_a_damaged_state_is_refused_and_kept_as_it_is(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_state_is_refused_and_kept_as_it_is(tmp_path: Path) -> None:
     state = tmp_path / "state.db"
     with running_cluster(tmp_path, *STILL) as cluster:
         create(cluster, "one")
     good = state.read_bytes()
     middle = len(good) // 2
-    bad = {
+    damages = {
         "garbage": b"no database at all",
         "cut short": good[: middle + 100],
         "a hole in the middle": good[:4096] + bytes(len(good) - 8192) + good[-4096:],
-    }[damage]
-    state.write_bytes(bad)
-    said = refusal(tmp_path, "--port", "0")
-    assert said.startswith(f"nodeward: {state} ")
-    assert said.endswith(
-        "restore it from a backup, or move it away to start empty; nothing in it was changed\n"
-    )
-    assert state.read_bytes() == bad
+    }
+    for damage, bad in damages.items():
+        state.write_bytes(bad)
+        said = refusal(tmp_path, "--port", "0")
+        assert said.startswith(f"nodeward: {state} "), damage
+        assert said.endswith(
+            "restore it from a backup, or move it away to start empty; nothing in it was changed\n"
+        ), damage
+        assert state.read_bytes() == bad, damage
     state.write_bytes(good)
     with running_cluster(tmp_path, *STILL) as cluster:
         assert cluster.call("GET", f"{CONFIG_MAPS}/one")[0] == 200

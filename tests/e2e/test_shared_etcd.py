@@ -13,7 +13,8 @@ import pytest
 
 from nodeward.store.etcd import EtcdStore
 from tests.contracts.store_etcd_server import EtcdServer, free_port, running_etcd
-from tests.e2e.cluster import PATIENCE_SECONDS, Cluster, refusal, running_cluster, start
+from tests.e2e.cluster import Cluster, refusal, running_cluster, start
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 

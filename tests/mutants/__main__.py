@@ -36,6 +36,9 @@ def main(arguments: list[str]) -> int:
             for mutant in mutants:
                 sys.stdout.write(f"{mutant.name}  {mutant.file}  {' '.join(mutant.statements)}\n")
             return 0
+        if not mutants:
+            sys.stdout.write("there is no mutant in this part of the tables\n")
+            return 0
         began = time.perf_counter()
         results = run_all(mutants, options.jobs, options.seconds, _report)
     except TableError as wrong:

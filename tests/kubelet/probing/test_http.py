@@ -20,11 +20,14 @@ from tests.kubelet.probing.servers import (
     serving,
     speak_no_tls,
 )
+from tests.patience import PATIENCE_SECONDS
 
 CLOCK = RealClock()
 
 
-def asked(handler: Handler, path: str = "/x", *headers: HTTPHeader, timeout: float = 5.0) -> Answer:
+def asked(
+    handler: Handler, path: str = "/x", *headers: HTTPHeader, timeout: float = PATIENCE_SECONDS
+) -> Answer:
     async def main() -> Answer:
         async with serving(handler) as port:
             return await ask_http(f"http://127.0.0.1:{port}{path}", headers, timeout, CLOCK)
@@ -87,7 +90,7 @@ def test_redirects_without_end_are_a_failure() -> None:
 
 
 def test_silence_is_a_failure_after_the_timeout() -> None:
-    answer = asked(say_nothing, timeout=0.05)
+    answer = asked(say_nothing, timeout=0.5)
     assert answer.ok is False
     assert answer.text.startswith('Get "http://127.0.0.1:')
     assert answer.text.endswith(
@@ -109,7 +112,7 @@ def test_what_is_not_http_is_a_failure() -> None:
 
 def test_nobody_listening_is_a_failure() -> None:
     port = free_port()
-    answer = asyncio.run(ask_http(f"http://127.0.0.1:{port}/", (), 5.0, CLOCK))
+    answer = asyncio.run(ask_http(f"http://127.0.0.1:{port}/", (), PATIENCE_SECONDS, CLOCK))
     where = f"127.0.0.1:{port}"
     assert answer == Answer(False, f'Get "http://{where}/": dial tcp {where}: connect: connection refused')
 
@@ -117,7 +120,7 @@ def test_nobody_listening_is_a_failure() -> None:
 def test_https_to_a_plain_server_says_so() -> None:
     async def main() -> Answer:
         async with serving(speak_no_tls) as port:
-            return await ask_http(f"https://127.0.0.1:{port}/", (), 5.0, CLOCK)
+            return await ask_http(f"https://127.0.0.1:{port}/", (), PATIENCE_SECONDS, CLOCK)
 
     answer = asyncio.run(main())
     assert answer.ok is False

@@ -22,6 +22,7 @@ from nodeward.kubelet.probing.tcp import ask_tcp
 from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.machinery.clock import RealClock, VirtualClock
 from tests.kubelet.probing.servers import Web, free_port, reply, say_nothing, serving
+from tests.patience import PATIENCE_SECONDS
 
 CLOCK = RealClock()
 
@@ -29,14 +30,14 @@ CLOCK = RealClock()
 def test_a_port_that_accepts_connections_is_well() -> None:
     async def main() -> Answer:
         async with serving(say_nothing) as port:
-            return await ask_tcp("127.0.0.1", port, 5.0, CLOCK)
+            return await ask_tcp("127.0.0.1", port, PATIENCE_SECONDS, CLOCK)
 
     assert asyncio.run(main()) == Answer(True)
 
 
 def test_a_port_that_does_not_says_why() -> None:
     port = free_port()
-    answer = asyncio.run(ask_tcp("127.0.0.1", port, 5.0, CLOCK))
+    answer = asyncio.run(ask_tcp("127.0.0.1", port, PATIENCE_SECONDS, CLOCK))
     assert answer == Answer(False, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
 
 
@@ -68,7 +69,9 @@ async def health(states: dict[str, int], *, seconds: float = 0.0) -> AsyncIterat
         await server.stop(None)
 
 
-def asked(states: dict[str, int], service: str = "", *, seconds: float = 0.0, timeout: float = 5.0) -> Answer:
+def asked(
+    states: dict[str, int], service: str = "", *, seconds: float = 0.0, timeout: float = PATIENCE_SECONDS
+) -> Answer:
     async def main() -> Answer:
         async with health(states, seconds=seconds) as port:
             return await ask_grpc("127.0.0.1", port, service, timeout, CLOCK)
@@ -101,8 +104,8 @@ def test_a_server_without_the_health_service_says_so() -> None:
 
 
 def test_a_service_that_takes_too_long_is_a_failure() -> None:
-    answer = asked({"": 1}, seconds=30, timeout=0.5)
-    assert answer == Answer(False, "timeout: health rpc did not complete within 0.5s")
+    answer = asked({"": 1}, seconds=30, timeout=1.5)
+    assert answer == Answer(False, "timeout: health rpc did not complete within 1.5s")
 
 
 def test_a_server_that_is_not_there_is_a_failure() -> None:
@@ -165,9 +168,11 @@ def test_gates_are_probed_on_the_node_itself() -> None:
                 Probe(tcp_socket=TCPSocketAction(port=port)),
                 Probe(exec=ExecAction(command=["true"])),
                 Probe(exec=ExecAction(command=["false"])),
-                Probe(grpc=GRPCAction(port=free_port())),
             )
-            gates = [GateProbe(each, timeout_ns=SECOND // 4) for each in actions]
+            gates = [GateProbe(each, timeout_ns=int(PATIENCE_SECONDS) * SECOND) for each in actions]
+            # Nobody answers there: this one waits as long as it may.
+            nobody = Probe(grpc=GRPCAction(port=free_port()))
+            gates.append(GateProbe(nobody, timeout_ns=SECOND // 4))
             return [await prober.ask_gate(gate) for gate in gates]
 
     outcomes = asyncio.run(main())
