@@ -11,10 +11,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.cluster.description import Pool
-from nodeward.features.gates import Gates
+from nodeward.features import FRAMEWORK, Framework, Gates, Version
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from nodeward.store.memory import MemoryStore
+from tests.features.declared.objects import feature
 from tests.keps.clusters import World, world
 from tests.keps.kep5328 import INVENTED, LEVITATION, LEVITATION_ON
 from tests.keps.ledger import statement
@@ -127,6 +128,24 @@ def test_a_feature_nobody_has_heard_of_works_from_end_to_end() -> None:
                 await each.resize("plain", RESIZED)
             changed = await each.resize("p", RESIZED)
             assert str(changed.spec.containers[0].resources.requests["cpu"]) == "200m"
+
+    run_virtual(main)
+
+
+@statement("5328-D20", "5328-D24")
+def test_a_scheduler_infers_for_its_own_version_and_ignores_a_feature_after_its_last_one() -> None:
+    ending = Framework([feature("Ends", max_version=Version.parse("1.37"))])
+
+    async def main(clock: VirtualClock) -> None:
+        places = {}
+        for version in ("1.36", "1.37", "1.38"):
+            parts: dict[str, Any] = {"version": version, "features": ending, "has_scheduler": True}
+            async with node_world(clock, has_controllers=True, **parts) as each:
+                # The node's own kubelet does not check: the decision is the scheduler's alone.
+                await each.start_kubelet(version="1.36", framework=FRAMEWORK, seconds=15)
+                await each.add(pod("p"))
+                places[version] = (await each.pod("p")).spec.node_name
+        assert places == {"1.36": "", "1.37": "", "1.38": "n1"}
 
     run_virtual(main)
 
