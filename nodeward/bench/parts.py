@@ -20,6 +20,7 @@ from nodeward.bench.fleet import fleet_figures
 from nodeward.bench.readiness import readiness_figures
 from nodeward.bench.rules import rules_figures
 from nodeward.bench.scheduler import scheduler_figures
+from nodeward.bench.tolerations import tolerations_figures
 from nodeward.machinery.clock import RealClock
 
 Part: TypeAlias = Callable[[ClusterSize], AsyncIterator[Figure]]
@@ -31,6 +32,7 @@ PARTS: Final[dict[str, Part]] = {
     "readiness": readiness_figures,
     "rules": rules_figures,
     "scheduler": scheduler_figures,
+    "tolerations": tolerations_figures,
     "fleet": fleet_figures,
     "deployment": deployment_figures,
 }

@@ -93,6 +93,7 @@ async def rules_figures(cluster: ClusterSize) -> AsyncIterator[Figure]:
     )
     yield Figure("rules/tolerate-one-equal", by_equal, "ns", "Equal, one toleration and one taint")
     yield Figure("rules/tolerate-one-gt", by_greater, "ns", "Gt, one toleration and one taint")
+    yield Figure("rules/tolerate-one-gt-cost", by_greater / by_equal, "x", "Gt against Equal, plain form")
 
     yield Figure("rules/validate-pod", _validation(clock) / 1e3, "us", "a typical pod, every rule")
 

@@ -32,7 +32,7 @@ async def scheduler_figures(cluster: ClusterSize) -> AsyncIterator[Figure]:
     clock = RealClock()
     for workload in WORKLOADS:
         number = max(1, int(cluster.pods * workload.share))
-        spent = _decided(workload, cluster.nodes, number)
+        spent = decided(workload, cluster.nodes, number)
         for figure in _figures(workload.name, spent, _conditions(workload, cluster.nodes, number)):
             yield figure
     number = max(1, int(cluster.pods * IMPORTANT.share))
@@ -40,7 +40,7 @@ async def scheduler_figures(cluster: ClusterSize) -> AsyncIterator[Figure]:
     for figure in _figures(IMPORTANT.name, spent, _conditions(IMPORTANT, cluster.nodes, number)):
         yield figure
     many, more = cluster.nodes * LARGER, cluster.pods * LARGER
-    spent = _decided(WORKLOADS[0], many, more)
+    spent = decided(WORKLOADS[0], many, more)
     conditions = (
         f"aim half of scheduler/{WORKLOADS[0].name}; {WORKLOADS[0].says}; {more:,} pods, {many:,} nodes"
     )
@@ -61,9 +61,10 @@ def _conditions(workload: Workload, number: int, count: int) -> str:
     return f"{aim}{workload.says}; {count:,} pods of {kinds}, {number:,} nodes; in process"
 
 
-def _decided(workload: Workload, node_count: int, pod_count: int) -> Spent:
+def decided(workload: Workload, node_count: int, pod_count: int, gates: str = GATES) -> Spent:
+    """Place so many pods of one kind on so many nodes, in process, and measure it."""
     features = features_named(workload.features) if workload.features else FRAMEWORK
-    engine = alone(Gates.of("1.37", GATES), Version.parse("1.37"), RealClock(), features=features)
+    engine = alone(Gates.of("1.37", gates), Version.parse("1.37"), RealClock(), features=features)
     for each in nodes(node_count, workload.features):
         engine.table.upsert_node(each)
     # Tables grow and plans are made before the clock runs: a scheduler lives longer than ten thousand pods.

@@ -16,7 +16,16 @@ DEFAULT_NODES: Final = 3
 DEFAULT_SCHEDULER_PORT: Final = 10259
 DEFAULT_SERVICES: Final = "10.96.0.0/16"
 #: the parts of `nodeward bench`
-BENCHMARKS: Final = ("api", "features", "readiness", "rules", "scheduler", "fleet", "deployment")
+BENCHMARKS: Final = (
+    "api",
+    "features",
+    "readiness",
+    "rules",
+    "scheduler",
+    "tolerations",
+    "fleet",
+    "deployment",
+)
 
 
 class Command(NamedTuple):

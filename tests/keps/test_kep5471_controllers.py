@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nodeward.api.apps_v1 import Deployment
+from nodeward.api.codec import to_tree
 from nodeward.api.core_v1.cluster import Event
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
@@ -231,6 +232,60 @@ def test_a_deployment_moves_to_nodes_that_are_still_good_enough() -> None:
             assert sorted(places.values()) == ["n-2"] * 6
 
     run_virtual(main)
+
+
+def requests_in(page: str) -> Counter[str]:
+    """How often the server was asked for what, by everybody: verb, resource and answer."""
+    found: Counter[str] = Counter()
+    for line in page.splitlines():
+        if line.startswith("apiserver_request_total{"):
+            labels, _, count = line.rpartition(" ")
+            found[labels] += int(float(count))
+    return found
+
+
+def life_with(operator: str, value: str, gates: str) -> tuple[Counter[str], int]:
+    """What a whole cluster asks its server while a deployment lands, moves and waits; and the size of a spec."""
+    found: list[tuple[Counter[str], int]] = []
+
+    async def main(clock: VirtualClock) -> None:
+        pool = Pool(name="n", nodes=3, feature_gates=gates)
+        async with live(clock, pool, gates=gates) as each:
+            for number in range(3):
+                await set_taints(each, f"n-{number}", taint("950"))
+            toleration = {"key": SLA, "operator": operator, "value": value, "effect": ""}
+            await each.client.create(a_deployment("web", 6, tolerations=[toleration]))
+            await each.pass_time(30)
+            assert "" not in (await each.places()).values()
+            # One node loses its value; then no kubelet can reach the server.
+            await set_taints(each, "n-0", taint("1"))
+            await each.pass_time(60)
+            places = await each.places()
+            assert len(places) == 6
+            assert set(places.values()) == {"n-1", "n-2"}
+            for number in range(3):
+                each.host.cut_off(f"n-{number}")
+            await each.pass_time(20)
+            assert await each.places() == places, "pods go on without it"
+            for number in range(3):
+                each.host.reconnect(f"n-{number}")
+            await each.pass_time(60)
+            assert await each.places() == places
+            pods = (await each.client.list(Pod, "default")).items
+            page = (await each.client.raw("GET", "/metrics")).body or b""
+            size = len(str(to_tree(pods[0].spec))) - len(operator) - len(value)
+            found.append((requests_in(page.decode()), size))
+
+    run_virtual(main)
+    return found[0]
+
+
+@statement("5471-T35")
+def test_numbers_cost_no_call_of_any_component_and_no_larger_objects() -> None:
+    equal = life_with("Equal", "950", GATE)
+    assert equal[0].total() > 200, "scheduler, controllers and kubelets were at work"
+    assert life_with("Gt", "900", GATE) == equal
+    assert life_with("Equal", "950", "") == equal, "nor does the gate"
 
 
 def count_creations(each: Cluster) -> Counter[tuple[str, int]]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -28,6 +25,7 @@ from nodeward.rules.affinity import fits_node
 from nodeward.rules.taint_columns import TaintSets
 from nodeward.rules.taints import blocking_taint, seconds_until_eviction
 from nodeward.rules.tolerations import has_unreadable_value, tolerates
+from tests.keps.effort import Digits, steps
 from tests.keps.ledger import statement
 
 GATE = "TaintTolerationComparisonOperators"
@@ -120,31 +118,34 @@ def test_a_taint_that_is_no_number_is_not_tolerated_and_can_be_told_to_administr
     assert not has_unreadable_value(good, [above])
 
 
-def calls(work: Callable[[], Any]) -> list[str]:
-    """The names of the Python functions that run, in order."""
-    seen: list[str] = []
-
-    def note(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call":
-            seen.append(frame.f_code.co_name)
-
-    before = sys.getprofile()
-    # The collector may run at any moment, and calls those who want to know of it.
-    gc.disable()
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-        gc.enable()
-    return seen
+LARGE = str(2**63 - 1)
 
 
 @statement("5471-T17")
 @pytest.mark.parametrize(("operator", "reads"), [("Equal", 0), ("", 0), ("Exists", 0), ("Lt", 2), ("Gt", 2)])
 def test_numbers_are_read_for_the_new_operators_only(operator: str, reads: int) -> None:
-    assert calls(lambda: matches(operator, "900", "950")).count("canonical_int64") == reads
-    assert calls(lambda: matches(operator, "900", "950", numeric=False)).count("canonical_int64") == 0
+    mine, theirs = Digits("900"), Digits("950")
+    assert Digits.read_by(lambda: matches(operator, mine, theirs)) == reads
+    assert Digits.read_by(lambda: matches(operator, mine, theirs, numeric=False)) == 0
+
+
+@statement("5471-T17")
+def test_the_old_operators_cost_the_same_with_the_gate_and_without_it_whatever_the_value() -> None:
+    def cost(operator: str, value: str, numeric: bool) -> int:
+        return steps(lambda: matches(operator, value, value, numeric=numeric))
+
+    for operator in ("Equal", "", "Exists"):
+        values = ("950", "high", "x" * 63)
+        assert len({cost(operator, value, numeric) for value in values for numeric in (True, False)}) == 1
+
+
+@statement("5471-T17")
+@pytest.mark.parametrize("operator", ["Lt", "Gt"])
+def test_a_comparison_costs_the_same_for_small_and_large_numbers(operator: str) -> None:
+    near = steps(lambda: matches(operator, "1", "2"))
+    assert steps(lambda: matches(operator, "1", LARGE)) == near
+    assert steps(lambda: matches(operator, LARGE, "1")) == near
+    assert near <= 3 * steps(lambda: matches("Equal", "1", "2"))
 
 
 @statement("5471-T21", part="library")
@@ -159,7 +160,7 @@ def test_any_key_will_do_and_node_affinity_has_its_own_numbers() -> None:
     assert fits_node(spec, Node(metadata=ObjectMeta(labels={"cores": "09"})))
 
 
-@statement("5471-T30")
+@statement("5471-T30", part="library")
 def test_an_operator_nobody_knows_matches_nothing_and_breaks_nothing() -> None:
     assert not matches("Between", "900", "950")
     assert not matches("Gt", "900", "950", numeric=Gates.of("1.34").enabled(GATE))
@@ -187,18 +188,26 @@ def test_leading_zeros_match_on_neither_side(operator: str, mine: str, theirs: s
 
 
 @statement("5471-T38", part="library")
-def test_a_number_costs_what_an_equality_costs_once_the_sets_are_judged() -> None:
+@pytest.mark.parametrize("nodes", [50, 5000])
+def test_a_set_of_taints_is_compared_once_however_many_nodes_have_it(nodes: int) -> None:
     sets = TaintSets(numeric=True)
-    ids = np.array(
-        [sets.id_of([Taint(key=KEY, value=str(n), effect="NoSchedule")]) for n in range(50)], np.int32
-    )
+    known = [sets.id_of([Taint(key=KEY, value=Digits(n), effect="NoSchedule")]) for n in range(50)]
+    ids = np.array([known[node % 50] for node in range(nodes)], np.int32)
 
-    def work(operator: str) -> Callable[[], Any]:
-        return lambda: sets.are_tolerated([Toleration(key=KEY, operator=operator, value="25")], ids)
+    def asked(operator: str) -> Callable[[], Any]:
+        tolerations = [Toleration(key=KEY, operator=operator, value=Digits("25"))]
+        return lambda: sets.are_tolerated(tolerations, ids)
 
-    assert work("Gt")().sum() == 24
-    assert work("Equal")().sum() == 1
-    assert calls(work("Gt")) == calls(work("Equal"))
+    # One comparison per set, and none any more when pods with the same tolerations follow.
+    assert Digits.read_by(asked("Gt")) == 2 * 50
+    assert Digits.read_by(asked("Gt")) == 0
+    assert Digits.read_by(asked("Equal")) == 0
+    assert asked("Gt")().sum() == 24 * nodes // 50
+    assert asked("Equal")().sum() == nodes // 50
+    assert steps(asked("Gt")) == steps(asked("Equal")), "then a number costs what an equality costs"
+    # A set that is new is the only one that is judged.
+    sets.id_of([Taint(key=KEY, value=Digits("51"), effect="NoSchedule")])
+    assert Digits.read_by(asked("Gt")) == 2
 
 
 @statement("5471-T39", part="library")

@@ -16,7 +16,6 @@ from nodeward.api.meta import ObjectMeta
 from nodeward.api.scheduling_v1 import PriorityClass
 from nodeward.features.gates import Gates
 from nodeward.machinery.clock import VirtualClock
-from nodeward.machinery.transport import Request, Response
 from nodeward.machinery.virtual_loop import run_virtual
 from nodeward.scheduler.queue.queued_pod import Place
 from nodeward.scheduler.settings import default_profile
@@ -342,34 +341,6 @@ def test_metrics_show_evaluations_durations_and_who_holds_pods_up() -> None:
             assert page(world)["scheduler_unschedulable_pods", "TaintToleration", PROFILE] == 1
 
     run_virtual(main)
-
-
-def _calls_for(toleration: dict[str, str]) -> list[tuple[str, str]]:
-    seen: list[tuple[str, str]] = []
-
-    async def main(clock: VirtualClock) -> None:
-        async with cluster(clock) as world:
-            await world.add_nodes(tainted("a", "950"))
-
-            async def count(request: Request, send: Any) -> Response:
-                if "/events" not in request.path:
-                    seen.append((request.method, request.path))
-                answer: Response = await send(request)
-                return answer
-
-            world.transport.alter = count
-            await world.add_pods(pod("p", tolerations=[toleration]))
-            assert await world.where("p") == "a"
-
-    run_virtual(main)
-    return seen
-
-
-@statement("5471-T35")
-def test_numbers_cost_no_calls() -> None:
-    binding = [("POST", "/api/v1/namespaces/default/pods/p/binding")]
-    assert _calls_for(tolerates("Equal", "950")) == binding
-    assert _calls_for(tolerates("Gt", "900")) == binding
 
 
 MAX = str(2**63 - 1)

@@ -1,11 +1,9 @@
-"""What declared features and numeric tolerations cost the scheduler, counted in calls: no load changes those."""
+"""What declared features cost the scheduler, counted in calls: no load changes those."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.features import FRAMEWORK, Framework, Gates, PodInfo, Version
@@ -13,9 +11,9 @@ from nodeward.machinery.clock import VirtualClock
 from nodeward.scheduler.building import alone
 from nodeward.scheduler.framework.pod import PodView
 from tests.features.declared.objects import feature
+from tests.keps.effort import calls
 from tests.keps.ledger import statement
 from tests.keps.test_kep5328_scheduler import declaring
-from tests.keps.test_kep5471_matching import calls
 from tests.scheduler.running import node, pod
 
 NUMERIC = "TaintTolerationComparisonOperators=true"
@@ -79,21 +77,3 @@ def test_a_node_that_lacks_one_of_a_hundred_registered_features_is_filtered_whic
             engine.table.upsert_node(node(f"n{number}", status=declaring(*there)))
         fitting = engine.profiles["default-scheduler"].classes.fitting(PodView(needing("p")))
         assert [engine.table.name_of(row) for row in fitting.tolist()] == ["n42"]
-
-
-@statement("5471-T38", part="scheduler")
-@pytest.mark.parametrize("effect", ["NoSchedule", "PreferNoSchedule"])
-def test_a_number_costs_what_equality_costs_and_an_unused_gate_nothing(effect: str) -> None:
-    taints = [{"key": "example.com/sla", "value": "950", "effect": effect}]
-
-    def tolerating(operator: str, value: str) -> Callable[[str], Pod]:
-        toleration = {"key": "example.com/sla", "operator": operator, "value": value, "effect": effect}
-        return lambda name: pod(name, tolerations=[toleration])
-
-    equal = decision(1000, tolerating("Equal", "950"), taints=taints)
-    greater = decision(1000, tolerating("Gt", "900"), taints=taints)
-    assert greater == equal
-    off = decision(
-        1000, tolerating("Equal", "950"), "TaintTolerationComparisonOperators=false", taints=taints
-    )
-    assert off == equal
