@@ -112,8 +112,8 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(
         "the-taint-wakes-pods-that-do-not-tolerate-it",
         PLUGIN,
-        """        return is_open(node) and blocking_taint(node.spec.taints, tolerations, numeric=self._numeric) is None""",
-        """        return is_open(node) or blocking_taint(node.spec.taints, tolerations, numeric=self._numeric) is None""",
+        """        return is_open(node) and blocking_taint(""",
+        """        return is_open(node) or blocking_taint(""",
         ("5233-R24", "5233-R15"),
     ),
     Mutant(
