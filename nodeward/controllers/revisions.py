@@ -3,6 +3,11 @@
 A revision holds a patch that puts its template back, which is what `kubectl rollout undo` sends. The current template's
 revision has the highest number; going back to an old template gives its revision a new number.
 
+The data is byte for byte what kube-controller-manager writes, since that compares bytes: a cluster that is handed over
+from it, or back, keeps its revisions and so its pods. Stateful sets' revisions have its names too; those of daemon sets
+have names of our own, because upstream's come from a dump of Go's structs, which changes with every field added there.
+Existing revisions are found by what they hold, not by name.
+
 What must stay true: a template has one revision (should there be more, the newest counts); two templates never share
 a name; revisions in use are kept whatever the limit says.
 """
@@ -20,17 +25,21 @@ from nodeward.api.codec import from_tree, to_tree
 from nodeward.api.core_v1.pod import PodTemplateSpec
 from nodeward.api.errors import ApiError, already_exists
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.go_json import go_json, with_float_integers
 from nodeward.controllers.controller import Tools
 from nodeward.controllers.pods.index import OwnerIndex
 from nodeward.controllers.pods.ownership import Claims, controller_reference
-from nodeward.controllers.pods.template_hash import template_hash
+from nodeward.controllers.pods.template_hash import safe_encoded, template_hash
 from nodeward.rules.selectors import Labels
 
 #: On pods: of which revision they are.
 HASH_LABEL: Final = "controller-revision-hash"
 #: No two templates of one owner should have so many others with the same hash.
 _MAX_COLLISIONS: Final = 100
-_MAX_NAME: Final = 253
+#: Of the owner's name, in the name of its revision.
+_MAX_PREFIX: Final = 223
+_FNV_BASIS: Final = 0x811C9DC5
+_FNV_PRIME: Final = 0x01000193
 _DEFAULT_LIMIT: Final = 10
 
 W = TypeVar("W", DaemonSet, StatefulSet)
@@ -48,9 +57,20 @@ class History:
     collision_count: int | None
 
 
-def patch_of(template: PodTemplateSpec) -> dict[str, Any]:
-    """What puts the template back when it is sent as a strategic merge patch."""
-    return {"spec": {"template": {**to_tree(template), "$patch": "replace"}}}
+def data_of(owner: DaemonSet | StatefulSet) -> bytes:
+    """What puts the owner's template back when it is sent as a strategic merge patch, as upstream writes it."""
+    tree: Any = {"spec": {"template": {**to_tree(owner.spec.template), "$patch": "replace"}}}
+    if isinstance(owner, StatefulSet):
+        tree = with_float_integers(tree)
+    return go_json(tree, is_sorted=True)
+
+
+def hash_of_data(data: bytes, collision_count: int) -> str:
+    """The end of the name of a stateful set's revision: FNV-1 of its data and the count, in letters fit for names."""
+    number = _FNV_BASIS
+    for byte in (*data, *str(collision_count).encode()):
+        number = (number * _FNV_PRIME & 0xFFFFFFFF) ^ byte
+    return safe_encoded(str(number))
 
 
 def template_of(revision: ControllerRevision) -> PodTemplateSpec | None:
@@ -94,7 +114,9 @@ class Revisions(Generic[W]):
         candidates = [*self._index.controlled_by(meta.uid), *self._index.orphans(meta.namespace)]
         known = by_number(await self._claims.claim(owner, selector, candidates))
         template = owner.spec.template
-        same = [each for each in known if template_of(each) == template]
+        data = msgspec.json.decode(data_of(owner))
+        # Other versions write other data for the same template.
+        same = [each for each in known if each.data == data or template_of(each) == template]
         names = [each.metadata.name for each in same]
         old = [each for each in known if each.metadata.name not in names]
         number = max((each.revision for each in old), default=0) + 1
@@ -103,7 +125,9 @@ class Revisions(Generic[W]):
             return History(current, old, (), collisions)
         current = same[-1]
         if current.revision < number:
-            current = await self._client.update(msgspec.structs.replace(current, revision=number))
+            # What it holds may not change, not even by a byte.
+            held = msgspec.Raw(go_json(current.data))
+            current = await self._client.update(msgspec.structs.replace(current, revision=number, data=held))
         return History(current, old, same[:-1], owner.status.collision_count)
 
     def hash_of(self, revision: ControllerRevision) -> str:
@@ -120,7 +144,7 @@ class Revisions(Generic[W]):
                     raise
 
     async def _create(self, owner: W, number: int) -> tuple[ControllerRevision, int | None]:
-        template, collisions = owner.spec.template, owner.status.collision_count
+        data, collisions = msgspec.json.decode(data_of(owner)), owner.status.collision_count
         for _ in range(_MAX_COLLISIONS):
             wanted = self._new(owner, number, collisions)
             try:
@@ -131,16 +155,19 @@ class Revisions(Generic[W]):
             name, namespace = wanted.metadata.name, wanted.metadata.namespace
             found = await self._client.get(ControllerRevision, name, namespace)
             uids = [each.uid for each in found.metadata.owner_references]
-            if owner.metadata.uid in uids and template_of(found) == template:
+            if owner.metadata.uid in uids and found.data == data:
                 # Ours, which the informer has not told of yet.
                 return found, collisions
             collisions = (collisions or 0) + 1
         raise already_exists("apps", "controllerrevisions", wanted.metadata.name)
 
     def _new(self, owner: W, number: int, collisions: int | None) -> ControllerRevision:
-        template = owner.spec.template
-        hash_ = template_hash(template, collisions)
-        prefix = owner.metadata.name[: _MAX_NAME - len(hash_) - 1]
+        template, data = owner.spec.template, data_of(owner)
+        if isinstance(owner, StatefulSet):
+            hash_ = hash_of_data(data, collisions or 0)
+        else:
+            hash_ = template_hash(template, collisions)
+        prefix = owner.metadata.name[:_MAX_PREFIX]
         return ControllerRevision(
             metadata=ObjectMeta(
                 name=f"{prefix}-{hash_}",
@@ -149,6 +176,6 @@ class Revisions(Generic[W]):
                 annotations=dict(owner.metadata.annotations),
                 owner_references=[controller_reference(owner, self._claims.kind)],
             ),
-            data=patch_of(template),
+            data=msgspec.Raw(data),
             revision=number,
         )
