@@ -7,7 +7,9 @@ The functions below make the usual ones; the texts are those kubectl users know.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from nodeward.api.go_form import go_form
 from nodeward.api.meta import Status, StatusCause, StatusDetails
 from nodeward.base.errors import NodewardError
 from nodeward.base.fielderror import FieldError, aggregate, quote
@@ -89,7 +91,7 @@ def apply_conflict(causes: Sequence[StatusCause], message: str) -> ApiError:
 
 
 def invalid(group: str, kind: str, name: str, errors: Iterable[FieldError]) -> ApiError:
-    listed = list(errors)
+    listed = [replace(error, value=go_form(error.value)) for error in errors]
     causes = [StatusCause(reason=e.cause.reason, message=e.body, field=e.field) for e in listed]
     message = f"{qualified(group, kind)} {quote(name)} is invalid"
     if listed:

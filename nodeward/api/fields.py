@@ -142,8 +142,12 @@ else:
             return list[item] | None
 
 
+class NullList(list[Any]):
+    """A required list that nobody said anything about, as opposed to one that somebody sent empty."""
+
+
 def _no_required_items() -> list[Any]:
-    return []
+    return NullList()
 
 
 def required_list(name: str | None = None) -> Any:
@@ -164,7 +168,7 @@ class WithRequiredLists(KubeStruct):
     def __post_init__(self) -> None:
         for name in required_lists(type(self)):
             if getattr(self, name) is None:
-                setattr(self, name, [])
+                setattr(self, name, NullList())
 
 
 def always_dict(name: str | None = None) -> Any:

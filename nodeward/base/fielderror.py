@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -72,6 +72,8 @@ class FieldError:
     field: str
     value: Any
     detail: str = ""
+    #: reported after all others: upstream finds it in a second pass, which it derives from the types
+    is_late: bool = False
 
     @property
     def body(self) -> str:
@@ -87,6 +89,17 @@ class FieldError:
 
 #: Stands for a bad value that the message does not show.
 OMITTED: Any = object()
+
+
+def late(errors: Iterable[FieldError]) -> list[FieldError]:
+    """These faults, to be reported after all others."""
+    return [replace(error, is_late=True) for error in errors]
+
+
+def in_order(errors: Iterable[FieldError]) -> list[FieldError]:
+    """Faults in the order in which they are reported: each once, the late ones last."""
+    once = {str(error): error for error in errors}.values()
+    return sorted(once, key=lambda error: error.is_late)
 
 
 def not_found(path: FieldPath, value: object) -> FieldError:

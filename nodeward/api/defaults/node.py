@@ -22,7 +22,7 @@ def default_node(node: Node) -> None:
 
 
 def drop_disabled_node_fields(node: Node, old: Node | None, ctx: Context) -> None:
-    if old is None:
+    if old is None or old.status.config is None:
         node.status.config = None
     if old is None or old.spec.config_source is None:
         node.spec.config_source = None

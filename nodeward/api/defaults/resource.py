@@ -21,6 +21,8 @@ def _request(request: ExactDeviceRequest | DeviceSubRequest) -> None:
     request.allocation_mode = request.allocation_mode or "ExactCount"
     if request.allocation_mode == "ExactCount" and request.count == 0:
         request.count = 1
+    for toleration in request.tolerations:
+        toleration.operator = toleration.operator or "Equal"
 
 
 def _claim(claim: DeviceClaim) -> None:

@@ -78,6 +78,11 @@ _BAD_DNS_LABEL: Final = regex_error(
 _BAD_DNS_SUBDOMAIN: Final = regex_error(
     f"a lowercase RFC 1123 subdomain {_ALNUM_DASH}, '-' or '.', and {_ENDS}", _DNS_SUBDOMAIN, "example.com"
 )
+_BAD_ANY_CASE: Final = regex_error(
+    f"an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and {_ENDS}",
+    _DNS_SUBDOMAIN,
+    "Example.com",
+)
 _BAD_DNS_SUBDOMAIN_UNDERSCORE: Final = regex_error(
     f"a lowercase RFC 1123 subdomain {_ALNUM_DASH}, '_', '-' or '.', and {_ENDS}",
     _DNS_SUBDOMAIN_UNDERSCORE,
@@ -165,6 +170,12 @@ def _subdomain_faults(text: str) -> tuple[str, ...]:
 def dns_subdomain(text: str) -> list[str]:
     """RFC 1123 with dots: most object names."""
     return list(_subdomain_faults(text))
+
+
+def dns_subdomain_any_case(text: str) -> list[str]:
+    """RFC 1123 with dots, in capitals or not: names of drivers where a rule derived from the types checks them."""
+    faults = _subdomain_faults(text.lower())
+    return [_BAD_ANY_CASE if fault == _BAD_DNS_SUBDOMAIN else fault for fault in faults]
 
 
 def dns_subdomain_with_underscore(text: str) -> list[str]:

@@ -59,7 +59,7 @@ def _create(runtime: RuntimeClass, ctx: Context) -> list[FieldError]:
 
 
 def _update(new: RuntimeClass, old: RuntimeClass, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
+    errors = validate_metadata_update(new.metadata, old.metadata) + _create(new, ctx)
     if new.handler != old.handler:
         errors.append(invalid(ROOT.child("handler"), None, IMMUTABLE))
     return errors

@@ -25,9 +25,9 @@ from nodeward.api.validation.pod_annotations import (
     validate_annotation_changes,
     validate_pod_annotations,
 )
-from nodeward.api.validation.pod_diff import spec_diff
 from nodeward.api.validation.pod_extras import validate_only_deleted_gates
 from nodeward.api.validation.pod_options import PodOptions
+from nodeward.api.validation.spec_diff import spec_diff
 from nodeward.api.validation.tolerations import validate_only_added_tolerations
 from nodeward.api.validation.validator import distinct
 from nodeward.base.fielderror import FieldError, forbidden, invalid, quote, required

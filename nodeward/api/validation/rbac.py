@@ -84,7 +84,7 @@ def _aggregation(role: ClusterRole, *, allow_invalid_values: bool) -> list[Field
         at = _SELECTORS.index(i)
         errors += validate_label_selector(selector, at, allow_invalid_values=allow_invalid_values)
         if not is_usable(selector):
-            errors.append(invalid(at, selector, "invalid label selector."))
+            errors.append(invalid(at, None, "invalid label selector."))
     return errors
 
 

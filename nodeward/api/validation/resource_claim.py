@@ -39,7 +39,7 @@ from nodeward.api.validation.resource_names import (
 )
 from nodeward.api.validation.resource_taints import validate_device_toleration
 from nodeward.api.validation.volume_claim import validate_template_metadata
-from nodeward.base.fielderror import FieldError, invalid, not_supported, required, too_long
+from nodeward.base.fielderror import FieldError, invalid, late, not_supported, required, too_long
 from nodeward.base.fieldpath import ROOT, FieldPath
 
 REQUESTS_LIMIT: Final = 32
@@ -108,6 +108,9 @@ def _request(
     request: DeviceRequest, path: FieldPath, constrained: set[tuple[str, str]], ctx: Context
 ) -> list[FieldError]:
     errors = validate_label(request.name, path.child("name"))
+    for i, alternative in enumerate(request.first_available):
+        at = path.child("firstAvailable").index(i).child("deviceClassName")
+        errors += late(_class_name(alternative.device_class_name, at))
     if request.exactly is not None and request.first_available:
         return [*errors, invalid(path, None, f"{_ONE_REQUEST}, but multiple fields are set")]
     if request.exactly is not None:
@@ -131,11 +134,9 @@ def _wish(
     constrained: set[tuple[str, str]],
     ctx: Context,
 ) -> list[FieldError]:
-    at = path.child("deviceClassName")
-    if not wish.device_class_name:
-        errors = [required(at)]
-    else:
-        errors = [invalid(at, wish.device_class_name, f) for f in dns_subdomain(wish.device_class_name)]
+    errors: list[FieldError] = []
+    if isinstance(wish, ExactDeviceRequest):
+        errors += _class_name(wish.device_class_name, path.child("deviceClassName"))
     errors += validate_selectors(wish.selectors, path.child("selectors"))
 
     def derived(item: DeviceDerivedAttribute, at: FieldPath) -> list[FieldError]:
@@ -147,6 +148,10 @@ def _wish(
     for i, toleration in enumerate(wish.tolerations):
         errors += validate_device_toleration(toleration, path.child("tolerations").index(i), ctx)
     return errors
+
+
+def _class_name(name: str, path: FieldPath) -> list[FieldError]:
+    return [invalid(path, name, fault) for fault in dns_subdomain(name)] if name else [required(path)]
 
 
 def _count(wish: ExactDeviceRequest | DeviceSubRequest, path: FieldPath) -> list[FieldError]:
@@ -254,5 +259,5 @@ def create_template(template: ResourceClaimTemplate, ctx: Context) -> list[Field
 
 
 def update_template(new: ResourceClaimTemplate, old: ResourceClaimTemplate, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
+    errors = validate_metadata_update(new.metadata, old.metadata) + create_template(new, ctx)
     return errors + validate_immutable(new.spec, old.spec, ROOT.child("spec"))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from nodeward.api.context import Context
 from nodeward.api.resource_v1 import (
     AllocatedDeviceStatus,
@@ -124,6 +126,15 @@ def _shown(device: AllocatedDeviceStatus) -> dict[str, str]:
     return shown if device.share_id is None else {**shown, "shareID": device.share_id}
 
 
+class _SharedDevice(msgspec.Struct):
+    """How upstream knows a device that may be shared, and shows it."""
+
+    driver: str
+    pool: str
+    device: str
+    share_id: str = msgspec.field(name="ShareID")
+
+
 def _device(device: AllocatedDeviceStatus, path: FieldPath, *, is_allocated: bool) -> list[FieldError]:
     errors = validate_driver_name(device.driver, path.child("driver"))
     errors += validate_pool_name(device.pool, path.child("pool"))
@@ -131,8 +142,8 @@ def _device(device: AllocatedDeviceStatus, path: FieldPath, *, is_allocated: boo
     if device.share_id is not None:
         errors += validate_uuid(device.share_id, path.child("shareID"))
     if not is_allocated:
-        # Unlike upstream: the device is shown by its fields, not in the form of another program.
-        errors.append(invalid(path, _shown(device), "must be an allocated device in the claim"))
+        shared = _SharedDevice(device.driver, device.pool, device.device, device.share_id or "")
+        errors.append(invalid(path, shared, "must be an allocated device in the claim"))
     at = path.child("conditions")
     if len(device.conditions) > _CONDITIONS_LIMIT:
         errors.append(too_many(at, len(device.conditions), _CONDITIONS_LIMIT))

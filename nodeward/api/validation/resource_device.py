@@ -32,6 +32,7 @@ from nodeward.base.fielderror import (
     FieldError,
     forbidden,
     invalid,
+    late,
     not_found,
     required,
     too_long,
@@ -82,8 +83,9 @@ def validate_device(
             device.taints, _TAINTS_LIMIT, lambda taint, where: validate_device_taint(taint, None, where), at
         )
     at = path.child("consumesCounters")
-    errors += validate_set(
-        device.consumes_counters, _CONSUMPTIONS_LIMIT, _consumption, lambda item: item.counter_set, at
+    counters = device.consumes_counters
+    errors += late(
+        validate_set(counters, _CONSUMPTIONS_LIMIT, _consumption, lambda item: item.counter_set, at)
     )
     errors += _place(device, path, places_itself=places_itself)
     errors += validate_binding_conditions(device.binding_conditions, device.binding_failure_conditions, path)
@@ -119,7 +121,7 @@ def _attribute(attribute: DeviceAttribute, path: FieldPath) -> list[FieldError]:
         "strings": bool(attribute.strings),
         "versions": bool(attribute.versions),
     }
-    return errors + validate_exactly_one(path, members)
+    return errors + late(validate_exactly_one(path, members))
 
 
 def _version(text: str, path: FieldPath) -> list[FieldError]:

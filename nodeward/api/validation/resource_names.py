@@ -12,7 +12,14 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from nodeward.api.validation.names import c_identifier, dns_label, dns_subdomain, label_key_faults, size
+from nodeward.api.validation.names import (
+    c_identifier,
+    dns_label,
+    dns_subdomain,
+    dns_subdomain_any_case,
+    label_key_faults,
+    size,
+)
 from nodeward.api.validation.volume_network import validate_csi_driver_name
 from nodeward.base.fielderror import FieldError, duplicate, invalid, required, too_long, too_many
 from nodeward.base.fieldpath import FieldPath
@@ -30,7 +37,7 @@ validate_driver_name = validate_csi_driver_name
 def validate_driver_declared(name: str, path: FieldPath) -> list[FieldError]:
     if not name:
         return [required(path)]
-    errors = [invalid(path, name, fault) for fault in dns_subdomain(name.lower())]
+    errors = [invalid(path, name, fault) for fault in dns_subdomain_any_case(name)]
     return (
         errors if len(name) <= _DOMAIN_LIMIT else [*errors, too_long(path, _DOMAIN_LIMIT, unit="character")]
     )

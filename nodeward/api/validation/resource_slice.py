@@ -25,7 +25,7 @@ from nodeward.api.validation.resource_names import (
     validate_set,
 )
 from nodeward.api.validation.resource_taints import validate_skipped
-from nodeward.base.fielderror import FieldError, forbidden, invalid, required
+from nodeward.base.fielderror import FieldError, forbidden, invalid, late, required
 from nodeward.base.fieldpath import ROOT, FieldPath
 
 _SPEC: Final = ROOT.child("spec")
@@ -150,7 +150,7 @@ def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None, ctx: Context) 
     errors += validate_set(spec.devices, limit, device, lambda item: item.name, _SPEC.child("devices"))
     at = _SPEC.child("sharedCounters")
     counters = spec.shared_counters
-    errors += validate_set(counters, _COUNTER_SETS_LIMIT, _counter_set, lambda item: item.name, at)
+    errors += late(validate_set(counters, _COUNTER_SETS_LIMIT, _counter_set, lambda item: item.name, at))
     errors += _partition_type(spec, ctx)
     skipped = old.skip_node_operations if old else None
     at = _SPEC.child("skipNodeOperations")

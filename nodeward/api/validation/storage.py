@@ -13,6 +13,7 @@ import msgspec
 from nodeward.api.context import Context
 from nodeward.api.core_v1.references import NodeSelector
 from nodeward.api.core_v1.storage import PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
+from nodeward.api.go_form import go_name
 from nodeward.api.validation.affinity import validate_node_selector
 from nodeward.api.validation.metadata import (
     IMMUTABLE,
@@ -21,6 +22,7 @@ from nodeward.api.validation.metadata import (
     validate_metadata_update,
 )
 from nodeward.api.validation.names import dns_subdomain, label_value_faults
+from nodeward.api.validation.spec_diff import spec_diff
 from nodeward.api.validation.storage_sources import SOURCES, iscsi_length
 from nodeward.api.validation.validator import Validator
 from nodeward.api.validation.volume_claim import ACCESS_MODES, VOLUME_MODES
@@ -194,8 +196,8 @@ def _update(new: PersistentVolume, old: PersistentVolume, ctx: Context) -> list[
     errors += validate_metadata(new.metadata, dns_subdomain, namespaced=False)
     errors += validate_volume_spec(now, _SPEC, name=new.metadata.name, allow_invalid_labels=is_lenient)
     if not _is_same_source(now, was):
-        # Unlike upstream: without the difference, which is shown in the names of another program.
-        detail = "spec.persistentvolumesource is immutable after creation"
+        only = tuple(go_name(PersistentVolumeSpec, attribute) for attribute, *_ in SOURCES)
+        detail = f"spec.persistentvolumesource is immutable after creation\n{spec_diff(was, now, only)}"
         errors.append(forbidden(_SPEC.child("persistentvolumesource"), detail))
     errors += validate_immutable(now.volume_mode, was.volume_mode, ROOT.child("volumeMode"))
     if was.node_affinity is not None and not ctx.on("MutablePVNodeAffinity"):

@@ -19,6 +19,7 @@ from nodeward.api.validation.metadata import (
 )
 from nodeward.api.validation.names import dns_subdomain, qualified_name
 from nodeward.api.validation.resources import is_native, validate_quantity
+from nodeward.api.validation.spec_diff import spec_diff
 from nodeward.api.validation.validator import Validator
 from nodeward.api.validation.volume_claim import validate_claim_spec
 from nodeward.base.fielderror import FieldError, forbidden, invalid, not_supported, required
@@ -84,10 +85,9 @@ def _immutable(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> list[F
             requests = {**now.resources.requests, "storage": was.resources.requests.get("storage", ZERO)}
             masked.resources = msgspec.structs.replace(now.resources, requests=requests)
     if masked != was:
-        # Unlike upstream: without the difference, which is shown in the names of another program.
         detail = (
             "spec is immutable after creation except resources.requests and "
-            "volumeAttributesClassName for bound claims"
+            f"volumeAttributesClassName for bound claims\n{spec_diff(was, masked)}"
         )
         errors.append(forbidden(_SPEC, detail))
     return errors

@@ -78,7 +78,7 @@ def _topologies(terms: list[TopologySelectorTerm]) -> list[FieldError]:
             if requirement.key in raw:
                 errors.append(duplicate(at.index(j).child("key"), requirement.key))
             raw[requirement.key] = frozenset(requirement.values)
-        if raw in seen:
+        if raw in seen or not raw:  # to upstream, a term that says nothing repeats one that is not there
             errors.append(duplicate(at, ""))
         seen.append(raw)
     return errors
@@ -92,9 +92,7 @@ def _topology(requirement: TopologySelectorLabelRequirement, path: FieldPath) ->
 
 
 def _update(new: StorageClass, old: StorageClass, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    if new.provisioner != old.provisioner and not new.provisioner:
-        errors.append(required(ROOT.child("provisioner")))
+    errors = validate_metadata_update(new.metadata, old.metadata) + _create(new, ctx)
     for field, is_same in (
         ("provisioner", new.provisioner in (old.provisioner, "")),
         ("parameters", new.parameters == old.parameters),

@@ -28,7 +28,13 @@ from nodeward.api.validation.metadata import (
     validate_metadata_update,
     validate_not_negative,
 )
-from nodeward.api.validation.names import dns_subdomain, in_range, qualified_name, size
+from nodeward.api.validation.names import (
+    dns_subdomain,
+    dns_subdomain_any_case,
+    in_range,
+    qualified_name,
+    size,
+)
 from nodeward.api.validation.storage import validate_volume_spec
 from nodeward.api.validation.validator import Validator
 from nodeward.api.validation.volume_claim import ACCESS_MODES
@@ -250,7 +256,7 @@ def _attacher(name: str) -> list[FieldError]:
     at = _SPEC.child("attacher")
     if not name:
         return [required(at)]
-    errors = [invalid(at, name, fault) for fault in dns_subdomain(name.lower())]
+    errors = [invalid(at, name, fault) for fault in dns_subdomain_any_case(name)]
     return (
         errors if len(name) <= _ATTACHER_LIMIT else [*errors, too_long(at, _ATTACHER_LIMIT, unit="character")]
     )

@@ -92,7 +92,6 @@ def _selector(expression: str) -> list[dict[str, Any]]:
         case(
             "tolerations are complete and of known effect",
             {f"{_R}.exactly.tolerations": [{}, {"operator": "Exists", "value": "x", "effect": "Maybe"}]},
-            f"{_R}.exactly.tolerations[0].operator: Required value",
             f'{_R}.exactly.tolerations[1].value: Invalid value: "x": must be empty for operator `Exists`',
             f'{_R}.exactly.tolerations[1].effect: Unsupported value: "Maybe": '
             'supported values: "NoExecute", "NoSchedule", "None"',
@@ -250,7 +249,7 @@ _AT = "status.allocation.devices.results[0]"
         case(
             "the status of a device is that of an allocated one",
             {"status.devices": [{**{k: v for k, v in _RESULT.items() if k != "request"}, "device": "d9"}]},
-            'status.devices[0]: Invalid value: {"driver":"gpu.example.com","device":"d9","pool":"n1"}: '
+            'status.devices[0]: Invalid value: {"driver":"gpu.example.com","pool":"n1","device":"d9","ShareID":""}: '
             "must be an allocated device in the claim",
             before=_allocated(),
         ),

@@ -115,7 +115,7 @@ def test_a_new_volume(one: Case) -> None:
         case(
             "its source stays",
             {"spec.hostPath.path": "/other"},
-            "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation",
+            "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation\n...",
         ),
         case(
             "its mode stays",
@@ -148,7 +148,7 @@ CLAIM: dict[str, Any] = {
 }
 _STAYS = (
     "spec: Forbidden: spec is immutable after creation except resources.requests and "
-    "volumeAttributesClassName for bound claims"
+    "volumeAttributesClassName for bound claims\n..."
 )
 _BOUND = {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}, "spec.volumeName": "v"}
 
