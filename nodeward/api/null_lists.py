@@ -1,102 +1,95 @@
-"""Required lists that are empty: null in what is stored and sent, `[]` in structs and in trees that are compared.
+"""Required lists that are empty: null in what is stored and sent, an empty list in structs.
 
-`encode_with_nulls` writes a struct in the form that is stored; `fill_null_lists` turns a stored tree into the form in
-which trees are compared. Both first ask a search over the bytes, in C, whether there is anything to do, so that the
-many objects without such a list cost nothing. Used by `nodeward.api.codec` and the API server's field ownership.
+Kubernetes stores no difference between a list that is empty and one that is null, so `encode_with_nulls` writes null
+for both. Who owns which field is worked out before an object is stored, and there a list that somebody sent empty is
+a field like any other: `tree_with_nulls` keeps it apart from one that nobody said anything about. Both cost a look at
+the few places where such lists may stand. Used by `nodeward.api.codec` and the API server's field ownership.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from nodeward.api.fields import required_lists
+from nodeward.api.fields import NullList, required_lists
 from nodeward.api.schema import Schema, Shape, schema_of
 
-_EMPTY, _NULL = rb"\[\]", rb"null"
+#: The struct that holds an empty required list, the name of the list, and the list.
+Place: TypeAlias = tuple[msgspec.Struct, str, list[Any]]
+Finder: TypeAlias = Callable[[Any, list[Place]], None]
+
+_EMPTY: Final = re.compile(rb":\[\]")
 
 
 def encode_with_nulls(obj: msgspec.Struct, encode: Callable[[Any], bytes]) -> bytes:
     """The struct as JSON, with null for each required list that is empty."""
     value = encode(obj)
-    pattern = _pattern(type(obj), _EMPTY)
-    if pattern is None or pattern.search(value) is None:
+    if _EMPTY.search(value) is None:
         return value
-    found = list(_empty_lists(obj))
-    for holder, name in found:
+    places = _empty_lists(obj)
+    return _with_nulls(obj, places, encode) if places else value
+
+
+def tree_with_nulls(obj: msgspec.Struct, to_tree: Callable[[Any], Any]) -> Any:
+    """The struct as a tree, with null for each required list that nobody said anything about."""
+    places = [place for place in _empty_lists(obj) if isinstance(place[2], NullList)]
+    return _with_nulls(obj, places, to_tree) if places else to_tree(obj)
+
+
+def _with_nulls(obj: msgspec.Struct, places: list[Place], write: Callable[[Any], Any]) -> Any:
+    for holder, name, _ in places:
         setattr(holder, name, None)
-    value = encode(obj)
-    for holder, name in found:
-        setattr(holder, name, [])
-    return value
+    try:
+        return write(obj)
+    finally:
+        for holder, name, value in places:
+            setattr(holder, name, value)
 
 
-def fill_null_lists(tree: Any, value: bytes, kind: type[msgspec.Struct]) -> Any:
-    """The tree read from `value`, with an empty list, in place, for each required list that is null."""
-    pattern = _pattern(kind, _NULL)
-    if pattern is not None and pattern.search(value) is not None:
-        _fill(tree, schema_of(kind))
-    return tree
-
-
-def _empty_lists(holder: Any) -> Iterator[tuple[msgspec.Struct, str]]:
-    if isinstance(holder, list):
-        for item in holder:
-            yield from _empty_lists(item)
-    elif isinstance(holder, dict):
-        for item in holder.values():
-            yield from _empty_lists(item)
-    elif isinstance(holder, msgspec.Struct):
-        for name in required_lists(type(holder)):
-            if not getattr(holder, name):
-                yield holder, name
-        for name in holder.__struct_fields__:
-            yield from _empty_lists(getattr(holder, name))
-
-
-def _fill(tree: Any, schema: Schema | None) -> None:
-    if schema is None:
-        return
-    if isinstance(tree, list):
-        for item in tree:
-            _fill(item, schema.item)
-    elif isinstance(tree, dict) and schema.shape is Shape.MAP:
-        for item in tree.values():
-            _fill(item, schema.item)
-    elif isinstance(tree, dict) and schema.shape is Shape.STRUCT:
-        for name in _json_names(schema.python_type):
-            if name in tree and tree[name] is None:
-                tree[name] = []
-        for name, value in tree.items():
-            _fill(value, schema.fields.get(name))
+def _empty_lists(obj: msgspec.Struct) -> list[Place]:
+    found: list[Place] = []
+    finder = _finder(type(obj))
+    if finder is not None:
+        finder(obj, found)
+    return found
 
 
 @functools.cache
-def _json_names(struct: type[msgspec.Struct]) -> tuple[str, ...]:
-    wanted = required_lists(struct)
-    return tuple(info.encode_name for info in msgspec.structs.fields(struct) if info.name in wanted)
-
-
-@functools.cache
-def _pattern(kind: type[msgspec.Struct], value: bytes) -> re.Pattern[bytes] | None:
-    """What finds a required list of this value in the JSON of a kind; None if the kind has no such list."""
-    names = sorted(_names_below(schema_of(kind), set()))
-    if not names:
+def _finder(struct: type[msgspec.Struct]) -> Finder | None:
+    """What finds the empty required lists in a struct; None if there can be none."""
+    lists = required_lists(struct)
+    schema = schema_of(struct)
+    inner = [(info.name, _inside(schema.fields[info.encode_name])) for info in msgspec.structs.fields(struct)]
+    steps = [(name, finder) for name, finder in inner if finder is not None]
+    if not lists and not steps:
         return None
-    return re.compile(b'"(?:' + b"|".join(name.encode() for name in names) + b')":' + value)
+
+    def find(holder: Any, found: list[Place]) -> None:
+        for name in lists:
+            value = getattr(holder, name)
+            if not value:
+                found.append((holder, name, value))
+        for name, finder in steps:
+            value = getattr(holder, name)
+            if value:
+                finder(value, found)
+
+    return find
 
 
-def _names_below(schema: Schema | None, seen: set[type]) -> set[str]:
-    if schema is None or schema.python_type in seen:
-        return set()
-    if schema.shape in (Shape.LIST, Shape.MAP):
-        return _names_below(schema.item, seen)
-    if schema.shape is not Shape.STRUCT:
-        return set()
-    seen.add(schema.python_type)
-    below = (_names_below(inner, seen) for inner in schema.fields.values())
-    return set(_json_names(schema.python_type)).union(*below)
+def _inside(schema: Schema) -> Finder | None:
+    if schema.shape is Shape.STRUCT:
+        return _finder(schema.python_type)
+    if schema.shape not in (Shape.LIST, Shape.MAP) or schema.item is None:
+        return None
+    finder = _inside(schema.item)
+    return None if finder is None else functools.partial(_each, finder)
+
+
+def _each(finder: Finder, values: Any, found: list[Place]) -> None:
+    for value in values.values() if isinstance(values, dict) else values:
+        finder(value, found)

@@ -15,6 +15,7 @@ from nodeward.apiserver.kubelet_access import KubeletAccess
 from nodeward.apiserver.ownership import Ownership
 from nodeward.apiserver.renewals import Renewals
 from nodeward.apiserver.resources import make_strategy
+from nodeward.apiserver.resources.events import ViewedEvents
 from nodeward.apiserver.resources.selectable import Selecting
 from nodeward.apiserver.resources.strategy import Strategy
 from nodeward.apiserver.writing import Writer
@@ -38,6 +39,10 @@ class Api:
         stored = [kind for kind in env.scheme.kinds if kind.is_stored]
         self._strategies: Mapping[Kind, Strategy] = {kind: make_strategy(kind) for kind in stored}
         self._twins = {kind.resource: kind for kind in stored if not kind.stored_as}
+        #: events are the one kind that has a second form
+        self._views: Mapping[Kind, Strategy] = {
+            kind: ViewedEvents(self.stored_kind(kind)) for kind in stored if kind.stored_as
+        }
         self._selecting: dict[Kind, Selecting] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -47,6 +52,10 @@ class Api:
 
     def strategy(self, kind: Kind) -> Strategy:
         return self._strategies[kind]
+
+    def writing(self, kind: Kind) -> Strategy:
+        """How objects that are written as `kind` behave; they are given in the form that is stored."""
+        return self._views.get(kind) or self._strategies[kind]
 
     def selecting(self, kind: Kind) -> Selecting:
         """How selectors read objects of this kind; made when first needed."""

@@ -155,9 +155,9 @@ class App:
             case "create":
                 return await create(api, call, kind)
             case "update":
-                return await update(api, call, kind, mode_of(api.strategy(api.stored_kind(kind)), ""))
+                return await update(api, call, kind, mode_of(api.writing(kind), ""))
             case "patch":
-                return await patch(api, call, kind, mode_of(api.strategy(api.stored_kind(kind)), ""))
+                return await patch(api, call, kind, mode_of(api.writing(kind), ""))
             case "delete":
                 return await delete(api, call, kind)
             case "deletecollection":

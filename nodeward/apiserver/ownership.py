@@ -12,12 +12,13 @@ from nodeward.api.apply.managed import Handovers, update_managed
 from nodeward.api.apply.merge import apply
 from nodeward.api.codec import parse_tree, to_tree
 from nodeward.api.meta import KubeObject, ManagedFieldsEntry
-from nodeward.api.null_lists import fill_null_lists
+from nodeward.api.null_lists import tree_with_nulls
 from nodeward.api.schema import schema_of
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.request import Call
+from nodeward.apiserver.resources.event_view import tree_to_view
 
 Paths = tuple[tuple[str, ...], ...]
 
@@ -25,6 +26,16 @@ Paths = tuple[tuple[str, ...], ...]
 def manager_of(call: Call) -> str:
     """The name a request writes under: what it says, or the first word of its user agent."""
     return call.query.get("fieldManager") or call.user_agent.partition("/")[0][:128] or "unknown"
+
+
+def _seen(call: Call, kind: Kind) -> Kind:
+    """The form in which the client writes objects that are stored as `kind`."""
+    return call.kind if call.kind is not None and call.kind.stored_as else kind
+
+
+def _as_seen(kind: Kind, tree: dict[str, Any]) -> dict[str, Any]:
+    """A stored tree in the form that the client writes, which is the form in which fields are owned."""
+    return tree_to_view(tree) if kind.stored_as else tree
 
 
 class Ownership:
@@ -45,12 +56,13 @@ class Ownership:
             return
         sent = meta.managed_fields
         meta.managed_fields = []
+        seen = _seen(call, kind)
         meta.managed_fields = update_managed(
-            to_tree(obj),
+            _as_seen(seen, tree_with_nulls(obj, to_tree)),
             None,
-            schema_of(kind.type),
+            schema_of(seen.type),
             manager=manager_of(call),
-            api_version=kind.api_version,
+            api_version=seen.api_version,
             now=self._env.now(),
             requested=sent or None,
             reset=reset,
@@ -73,12 +85,13 @@ class Ownership:
         meta = new.metadata
         sent = meta.managed_fields
         meta.managed_fields = []
+        seen = _seen(call, kind)
         meta.managed_fields = update_managed(
-            to_tree(new),
-            fill_null_lists(parse_tree(item.data), item.data, type(old)),
-            schema_of(kind.type),
+            _as_seen(seen, tree_with_nulls(new, to_tree)),
+            _as_seen(seen, parse_tree(item.data)),
+            schema_of(seen.type),
             manager=manager_of(call),
-            api_version=kind.api_version,
+            api_version=seen.api_version,
             now=self._env.now(),
             subresource=subresource,
             existing=old.metadata.managed_fields,

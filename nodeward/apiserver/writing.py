@@ -39,7 +39,7 @@ from nodeward.apiserver.reading_body import report_unknown
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.strategy import STATUS_PATHS, Strategy
 from nodeward.apiserver.resources.unborn import unborn
-from nodeward.base.fielderror import FieldError
+from nodeward.base.fielderror import FieldError, in_order
 from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import FieldPath
 from nodeward.store.interface import OutcomeUnknown, StoreUnavailable, ValueTooLarge, WriteResult
@@ -114,11 +114,12 @@ class Writer:
 
     async def _try_create(self, call: Call, strategy: Strategy, obj: KubeObject) -> Written | None:
         env, kind, meta = self._env, strategy.kind, obj.metadata
+        meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
+        meta.self_link = ""
+        strategy.date(obj, env.now())
         self._ownership.created(call, kind, obj, reset=STATUS_PATHS if kind.has_status else ())
         meta.uid = env.chance.uuid()
         meta.creation_timestamp = env.now()
-        meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
-        meta.self_link = ""
         write = Write(
             "CREATE", kind, meta.namespace, meta.name, "", call.user, obj, None, is_dry_run=call.is_dry_run
         )
@@ -133,7 +134,7 @@ class Writer:
             # Some names may be any path segment, but no store of ours takes this one.
             faults = [*faults, invalid_field(FieldPath("metadata.name"), meta.name, "may not contain NUL")]
         if faults:
-            raise invalid(kind.group, kind.name, meta.name, faults)
+            raise invalid(kind.group, kind.name, meta.name, in_order(faults))
         self._warn(call, strategy, obj, None)
         self._chain.validate(write)
         value = to_stored(obj)
@@ -211,6 +212,7 @@ class Writer:
     ) -> Written | None:
         env, kind = self._env, strategy.kind
         _match_identity(call, kind, new, old, item, strategy, mode)
+        strategy.date(new, env.now())
         self._ownership.updated(call, kind, new, old, item, subresource=mode.subresource, reset=mode.reset)
         write = Write(
             "UPDATE", kind, call.namespace if kind.is_namespaced else "", call.name, mode.subresource, call.user,
@@ -221,7 +223,7 @@ class Writer:
         mode.prepare(new, old, env)
         faults = mode.validate(new, old, env)
         if faults:
-            raise invalid(kind.group, kind.name, call.name, faults)
+            raise invalid(kind.group, kind.name, call.name, in_order(faults))
         self._warn(call, strategy, new, old)
         self._chain.validate(write)
         value = to_stored(new)
@@ -346,7 +348,7 @@ def _match_identity(
             raise conflict(kind.group, kind.resource, call.name, MODIFIED)
     elif not strategy.allows_unconditional_update and call.verb == "update":
         fault = invalid_field(FieldPath("metadata.resourceVersion"), 0, "must be specified for an update")
-        raise invalid(kind.group, kind.name, call.name, [fault])
+        raise invalid(kind.group, kind.resource, call.name, [fault])  # upstream names the resource here
 
 
 def _keep_system_metadata(new: KubeObject, old: KubeObject) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from nodeward.api.apply.path_element import key_element, value_element
+from nodeward.api.null_lists import tree_with_nulls
 from nodeward.api.schema import Schema, Shape
 from nodeward.base.errors import NodewardError
 
@@ -57,7 +58,7 @@ def is_declared(schema: Schema, name: str) -> bool:
 @functools.cache
 def empty_tree(struct: type[msgspec.Struct]) -> dict[str, Any]:
     """What an object of this type says when nothing was said: the fields that are always written."""
-    tree: dict[str, Any] = msgspec.to_builtins(struct(), enc_hook=str)
+    tree: dict[str, Any] = tree_with_nulls(struct(), lambda empty: msgspec.to_builtins(empty, enc_hook=str))
     return tree
 
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from nodeward.api.scheme import Kind
-from nodeward.apiserver.resources.devices import DeviceTaintRules, ResourceClaims, ResourceSlices
+from nodeward.apiserver.resources.devices import (
+    DeviceTaintRules,
+    ResourceClaims,
+    ResourceClaimTemplates,
+    ResourceSlices,
+)
 from nodeward.apiserver.resources.namespaces import Namespaces
 from nodeward.apiserver.resources.nodes import Nodes
 from nodeward.apiserver.resources.pods import Pods
@@ -46,6 +51,7 @@ STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("scheduling.k8s.io", "priorityclasses"): PriorityClasses,
     ("resource.k8s.io", "devicetaintrules"): DeviceTaintRules,
     ("resource.k8s.io", "resourceclaims"): ResourceClaims,
+    ("resource.k8s.io", "resourceclaimtemplates"): ResourceClaimTemplates,
     ("resource.k8s.io", "resourceslices"): ResourceSlices,
     **SIMPLE,
 }

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
+from nodeward.api.core_v1.cluster import Namespace
 from nodeward.api.defaults.resource import date_taints
 from nodeward.api.resource_v1 import (
     AllocatedDeviceStatus,
     DeviceRequestAllocationResult,
     DeviceTaintRule,
     ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplate,
 )
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.resources.strategy import METADATA_PATHS, Paths, Strategy
+from nodeward.base.fielderror import FieldError, forbidden
+from nodeward.base.fieldpath import ROOT, FieldPath
+
+_ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
 
 
 class Tainting(Strategy):
@@ -21,13 +28,8 @@ class Tainting(Strategy):
     counts_generations: ClassVar[bool] = True
     status_reset: ClassVar[Paths] = METADATA_PATHS
 
-    def prepare_create(self, obj: Any, env: Environment) -> None:
-        super().prepare_create(obj, env)
-        date_taints(obj, env.now())
-
-    def prepare_update(self, new: Any, old: Any, env: Environment) -> None:
-        date_taints(new, env.now())
-        super().prepare_update(new, old, env)
+    def date(self, obj: Any, now: str) -> None:
+        date_taints(obj, now)
 
 
 class DeviceTaintRules(Tainting):
@@ -46,9 +48,26 @@ class ResourceSlices(Tainting):
     selectable: ClassVar[tuple[str, ...]] = ("spec.nodeName", "spec.driver", "spec.pool.name")
 
 
+class ResourceClaimTemplates(Strategy):
+    answers_deleted: ClassVar[bool] = True
+
+    def validate_create(self, obj: ResourceClaimTemplate, env: Environment) -> list[FieldError]:
+        return _admin_faults(obj.spec.spec, obj.metadata.namespace, env) + super().validate_create(obj, env)
+
+
 class ResourceClaims(Strategy):
     answers_deleted: ClassVar[bool] = True
     status_reset: ClassVar[Paths] = METADATA_PATHS
+
+    def validate_create(self, obj: ResourceClaim, env: Environment) -> list[FieldError]:
+        return _admin_faults(obj.spec, obj.metadata.namespace, env) + super().validate_create(obj, env)
+
+    def validate_status(self, new: ResourceClaim, old: ResourceClaim, env: Environment) -> list[FieldError]:
+        faults: list[FieldError] = []
+        if _admin_result(old) is None and (position := _admin_result(new)) is not None:
+            at = ROOT.child("status", "allocation", "devices", "results").index(position)
+            faults = _admin_fault(at.child("adminAccess"), new.metadata.namespace, env)
+        return faults + super().validate_status(new, old, env)
 
     def prepare_status(self, new: ResourceClaim, old: ResourceClaim, env: Environment) -> None:
         super().prepare_status(new, old, env)
@@ -56,6 +75,30 @@ class ResourceClaims(Strategy):
         if gone:
             # Who takes a device away need not know what its driver had to say about it.
             new.status.devices = [each for each in new.status.devices if _identity(each) not in gone]
+
+
+def _admin_faults(spec: ResourceClaimSpec, namespace: str, env: Environment) -> list[FieldError]:
+    """Devices of others are for namespaces that an administrator has marked."""
+    for i, request in enumerate(spec.devices.requests):
+        if request.exactly is not None and request.exactly.admin_access:
+            at = ROOT.child("spec", "devices", "requests").index(i).child("adminAccess")
+            return _admin_fault(at, namespace, env)
+    return []
+
+
+def _admin_result(claim: ResourceClaim) -> int | None:
+    """Which of the allocated devices is given with admin access; None: none of them."""
+    allocation = claim.status.allocation
+    results = allocation.devices.results if allocation is not None else []
+    return next((i for i, result in enumerate(results) if result.admin_access), None)
+
+
+def _admin_fault(at: FieldPath, namespace: str, env: Environment) -> list[FieldError]:
+    found = env.peek(Namespace, namespace)
+    if found is not None and found.metadata.labels.get(_ADMIN_LABEL) == "true":
+        return []
+    detail = f"admin access to devices requires the `{_ADMIN_LABEL}: true` label on the containing namespace"
+    return [forbidden(at, detail)]
 
 
 def _allocated(claim: ResourceClaim) -> set[tuple[str, str, str, str | None]]:

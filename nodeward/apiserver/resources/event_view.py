@@ -28,6 +28,11 @@ def _renamed(tree: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     return {names.get(key, key): value for key, value in tree.items()}
 
 
+def tree_to_view(tree: dict[str, Any]) -> dict[str, Any]:
+    """The tree of a stored event as that of the same event in events.k8s.io/v1."""
+    return _renamed(tree, _CORE_NAMES)
+
+
 def core_to_view(data: bytes) -> bytes:
     """A stored event as events.k8s.io/v1 shows it."""
     return encode(_renamed(parse_tree(data), _CORE_NAMES))

@@ -63,7 +63,6 @@ SIMPLE: dict[tuple[str, str], type[Strategy]] = {
     ),
     (_STORAGE, "volumeattributesclasses"): _facts("VolumeAttributesClasses", answers_deleted=True),
     (_DRA, "deviceclasses"): _facts("DeviceClasses", counts_generations=True, answers_deleted=True),
-    (_DRA, "resourceclaimtemplates"): _facts("ResourceClaimTemplates", answers_deleted=True),
     ("policy", "poddisruptionbudgets"): _facts(
         "PodDisruptionBudgets", counts_generations=True, allows_unconditional_update=False
     ),

@@ -68,6 +68,9 @@ class Strategy:
         if self._default is not None:
             self._default(obj)
 
+    def date(self, obj: Any, now: str) -> None:
+        """Fill in what is by default the time of the request."""
+
     def settled(self, obj: Any) -> None:
         """The write `obj` was prepared for is over: it is in the cache by now, or never will be."""
 

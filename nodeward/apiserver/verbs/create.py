@@ -28,8 +28,7 @@ async def create(api: Api, call: Call, kind: Kind) -> Answer:
             else bad_request("an empty namespace may not be set during creation")
         )
     obj = cast(KubeObject, read_object(call, kind))
-    stored = api.stored_kind(kind)
     if isinstance(obj, NewEvent):
         obj = view_to_core(obj)
-    written = await api.writer.create(call, api.strategy(stored), obj)
+    written = await api.writer.create(call, api.writing(kind), obj)
     return present_one(api, call, kind, written.item, wanted, status=201)

@@ -16,7 +16,6 @@ from nodeward.api.codec import (
     may_have_duplicates,
     parse_tree,
     stand_alone,
-    without_nulls,
 )
 from nodeward.api.errors import ApiError, bad_request, invalid, unsupported_media_type
 from nodeward.api.events_v1 import Event as NewEvent
@@ -93,8 +92,7 @@ async def _change(api: Api, call: Call, kind: Kind, mode: Mode, media: str) -> W
 
 async def _patch(api: Api, call: Call, kind: Kind, mode: Mode, media: str) -> Written:
     sent = parse_patch(call.request.body)
-    stored = api.stored_kind(kind)
-    strategy = api.strategy(stored)
+    strategy = api.writing(kind)
 
     def make(item: Item, old: Any) -> KubeObject:
         tree = parse_tree(stand_alone(kind, view(kind, item)))
@@ -173,9 +171,9 @@ def read_applied(call: Call, kind: Kind) -> dict[str, Any]:
 
 async def _apply(api: Api, call: Call, kind: Kind, mode: Mode) -> Written:
     sent = read_applied(call, kind)
-    strategy = api.strategy(api.stored_kind(kind))
+    strategy = api.writing(kind)
     force = call.query.flag("force")
-    applied = without_nulls(sent, schema_of(kind.type))
+    applied = sent  # a null is applied like any other value
 
     def first() -> KubeObject:
         return _as_stored(object_from(call, kind, applied))

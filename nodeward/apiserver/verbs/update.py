@@ -22,8 +22,7 @@ async def update(api: Api, call: Call, kind: Kind, mode: Mode) -> Answer:
     """The object as sent, whole or in the part `mode` is about."""
     wanted = accepted(call.request.headers.get("accept", ""))
     check_options(call, "UpdateOptions")
-    stored = api.stored_kind(kind)
-    strategy = api.strategy(stored)
+    strategy = api.writing(kind)
 
     def sent() -> KubeObject:
         obj = cast(KubeObject, read_object(call, kind))
