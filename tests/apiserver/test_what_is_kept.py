@@ -20,6 +20,15 @@ _SLICE = {
     "pool": {"name": "p", "resourceSliceCount": 1, "generation": 1},
 }
 GONE = object()
+EVENT = {
+    "regarding": {"kind": "Pod", "name": "x", "namespace": "default"},
+    "eventTime": "2026-01-02T03:04:05.123456Z",
+    "reportingController": "x.io/c",
+    "reportingInstance": "i",
+    "action": "A",
+    "reason": "R",
+    "type": "Normal",
+}
 
 
 class Row(NamedTuple):
@@ -164,6 +173,52 @@ ROWS = [
         },
         {"endpoints.0.deprecatedTopology": GONE, "endpoints.0.nodeName": GONE},
     ),
+    Row(
+        "a service that is only a name has no traffic policy",
+        f"{SPACE}/services",
+        {"spec": {"type": "ExternalName", "externalName": "a.b", "internalTrafficPolicy": "Cluster"}},
+        {"spec.internalTrafficPolicy": GONE},
+    ),
+    Row(
+        "a headless service without a selector is dual-stack",
+        f"{SPACE}/services",
+        {"spec": {"clusterIP": "None", "ports": [{"port": 80}]}},
+        {"spec.ipFamilies": ["IPv4", "IPv6"], "spec.ipFamilyPolicy": "RequireDualStack"},
+    ),
+    # who owns what
+    Row(
+        "a required list that was sent empty is owned",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        {"rules": []},
+        {"rules": None, "metadata.managedFields.0.fieldsV1": {"f:rules": {}}},
+    ),
+    Row(
+        "a required list nobody spoke of is not owned",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        {},
+        {"rules": None, "metadata.managedFields": GONE},
+    ),
+    Row(
+        "nobody owns what is wiped from a new object",
+        f"{SPACE}/secrets",
+        {"metadata": {"deletionGracePeriodSeconds": 5, "selfLink": "/x"}},
+        {"metadata.managedFields.0.fieldsV1": {"f:type": {}}},
+    ),
+    Row(
+        "an event is owned in the form in which it was written",
+        "/apis/events.k8s.io/v1/namespaces/default/events",
+        EVENT,
+        {
+            "metadata.managedFields.0.apiVersion": "events.k8s.io/v1",
+            "metadata.managedFields.0.fieldsV1.f:reportingController": {},
+        },
+    ),
+    Row(
+        "an event of the newer form is held to its rules",
+        "/apis/events.k8s.io/v1/namespaces/default/events",
+        {**EVENT, "type": "Odd", "deprecatedCount": 1},
+        {"code": 422, "details.causes.0.field": "type", "details.causes.1.field": "count"},
+    ),
     # times
     Row(
         "a time is kept in UTC, to the second",
@@ -182,6 +237,41 @@ ROWS = [
             "code": 400,
             "message": 'Lease in version "v1" cannot be handled as a Lease: parsing time "2026-01-02T03:04:05Z" as '
             '"2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000"',
+        },
+    ),
+    # refusals
+    Row(
+        "devices of others are for namespaces that are marked",
+        f"{RESOURCE}/namespaces/default/resourceclaims",
+        {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "g", "adminAccess": True}}]}}},
+        {"code": 422, "details.causes.0.field": "spec.devices.requests[0].adminAccess"},
+    ),
+    Row(
+        "a fault is reported once, and what upstream finds late is last",
+        f"{RESOURCE}/namespaces/default/resourceclaims",
+        {
+            "spec": {
+                "devices": {
+                    "requests": [
+                        {"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "A B"}]},
+                        {"name": "A B", "exactly": {"deviceClassName": "g"}},
+                    ]
+                }
+            }
+        },
+        {
+            "details.causes.0.field": "spec.devices.requests[1].name",
+            "details.causes.1.field": "spec.devices.requests[0].firstAvailable[0].deviceClassName",
+            "details.causes.2": GONE,
+        },
+    ),
+    Row(
+        "a struct that is refused is shown with the names of Go",
+        "/apis/batch/v1/namespaces/default/jobs",
+        {"spec": {"template": {"spec": _POD}, "successPolicy": {"rules": [{"succeededCount": 1}]}}},
+        {
+            "details.causes.0.message": 'Invalid value: {"Rules":[{"SucceededIndexes":null,"SucceededCount":1}]}: '
+            "requires indexed completion mode"
         },
     ),
     # order of checks
@@ -305,5 +395,50 @@ def test_a_null_list_is_read_back_as_an_empty_one_and_changes_nothing() -> None:
             assert (status, again) == (200, made)
             _, same = await caller.json("PUT", f"{path}/x", {**made, "rules": []})
             assert same["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+    asyncio.run(scenario())
+
+
+def test_a_change_of_a_claim_is_refused_with_what_differs() -> None:
+    async def scenario() -> str:
+        async with running() as server:
+            caller = Caller.of(server)
+            path = f"{SPACE}/persistentvolumeclaims"
+            await caller.json("POST", path, {"metadata": {"name": "x"}, "spec": _CLAIM})
+            patch = {"spec": {"resources": {"limits": {"storage": "2Gi"}}}}
+            _, status = await caller.json(
+                "PATCH", f"{path}/x", patch, content_type="application/merge-patch+json"
+            )
+            return str(status["message"])
+
+    message = asyncio.run(scenario())
+    assert '-  "Limits": null,\n+  "Limits": {\n+   "storage": "2Gi"\n+  },\n' in message
+
+
+def test_an_applied_null_is_owned_and_takes_the_value_away() -> None:
+    async def scenario() -> None:
+        async with running() as server:
+            caller = Caller.of(server)
+            path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+            await caller.json(
+                "POST",
+                f"{path}?fieldManager=a",
+                {"metadata": {"name": "x"}, "spec": {"leaseDurationSeconds": 5}},
+            )
+            body = {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": "x"},
+                "spec": {"leaseDurationSeconds": None},
+            }
+            target = f"{path}/x?fieldManager=b"
+            status, _ = await caller.json("PATCH", target, body, content_type="application/apply-patch+yaml")
+            assert status == 409
+            _, lease = await caller.json(
+                "PATCH", f"{target}&force=true", body, content_type="application/apply-patch+yaml"
+            )
+            assert lease["spec"] == {}
+            owned = [entry["fieldsV1"] for entry in lease["metadata"]["managedFields"]]
+            assert owned == [{"f:spec": {"f:leaseDurationSeconds": {}}}]
 
     asyncio.run(scenario())

@@ -21,6 +21,7 @@ from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import ROOT
 
 _SPEC = ROOT.child("spec")
+_DUAL_STACK = "RequireDualStack"
 
 
 class Services(Strategy):
@@ -68,7 +69,15 @@ class Services(Strategy):
     def _allocate(self, obj: Service, old: Service | None, env: Environment) -> None:
         spec = obj.spec
         if spec.type == "ExternalName":
+            spec.internal_traffic_policy = None
             return
+        if spec.ip_family_policy is None and spec.cluster_ip == "None" and not spec.selector:
+            spec.ip_family_policy = _DUAL_STACK  # nobody but their owner knows where its endpoints are
+            spec.ip_families = spec.ip_families or ["IPv4", "IPv6"]
+        elif spec.ip_family_policy == _DUAL_STACK and not (spec.cluster_ip == "None" and not spec.selector):
+            detail = "this cluster is not configured for dual-stack services"
+            fault = invalid_field(_SPEC.child("ipFamilyPolicy"), spec.ip_family_policy, detail)
+            raise invalid("", "Service", obj.metadata.name, [fault])
         services = env.peek_all(Service)
         if spec.cluster_ip != "None":
             self._allocate_ip(obj, old, services, env)
