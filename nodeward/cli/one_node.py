@@ -27,7 +27,7 @@ from nodeward.kubelet.host import Host
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.kubelet.server.application import KubeletServer
-from nodeward.kubelet.server.finding import Served
+from nodeward.kubelet.simulated.machines import SimulatedMachines
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock, RealChance, RealClock
 from nodeward.machinery.connecting import connect
@@ -95,7 +95,7 @@ async def start_node(
         config, clock=clock, environment=environment, component="kubelet", max_connections=CONNECTIONS
     )
     running.push_async_callback(client.aclose)
-    hosts: list[Served] = []
+    hosts: list[Host] = []
     settings = node.settings
     await serve_pages(
         args.healthz_bind_address or settings.healthz_address,
@@ -103,7 +103,7 @@ async def start_node(
         metrics,
         clock,
         running,
-        alive={"syncloop": lambda: all(each.host.is_healthy for each in hosts)},
+        alive={"syncloop": lambda: all(each.is_healthy for each in hosts)},
         ready={},
         has_tls=False,
         flags="--healthz-bind-address and --healthz-port",
@@ -149,7 +149,7 @@ async def start_node(
     )
     running.push_async_callback(real.stop)
     await real.start()
-    hosts.append(real.served)
+    hosts.append(real.host)
 
 
 async def _simulated(
@@ -160,8 +160,10 @@ async def _simulated(
     metrics: Metrics,
     port: int,
     running: AsyncExitStack,
-) -> Served:
-    host = Host(client, clock, chance, SimRuntime(clock), only_node=node.name, metrics=metrics)
+) -> Host:
+    runtime = SimRuntime(clock)
+    machines = SimulatedMachines(client, clock, chance.child("machines"), runtime)
+    host = Host(client, clock, chance, runtime, machines, only_node=node.name, metrics=metrics)
     running.push_async_callback(host.stop)
     await host.start()
     model = NodeModel(
@@ -174,7 +176,7 @@ async def _simulated(
         endpoint_port=port,
     )
     host.add_node(NodeSpecification(node.name, model, addresses=(node.address,), boot_id=chance.uuid()))
-    return Served(host)
+    return host
 
 
 def _tls(args: argparse.Namespace, node: Node, config: ConnectionConfig, clock: Clock) -> ssl.SSLContext:

@@ -31,7 +31,7 @@ from nodeward.controllers import CONTROLLERS
 from nodeward.controllers.naming import chosen
 from nodeward.controllers.runner import Runner
 from nodeward.features.declared import Version
-from nodeward.kubelet.server.finding import Served
+from nodeward.kubelet.host import Host
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.metrics import Metrics
@@ -224,12 +224,12 @@ class Cluster:
         await control.start(self.description.fleet)
         self.fleet_control = control
 
-    def _hosts(self) -> Iterator[Served]:
+    def _hosts(self) -> Iterator[Host]:
         """Whose pods have logs, and can run commands."""
         if self.fleet is not None:
-            yield Served(self.fleet.host)
+            yield self.fleet.host
         for node in self.real_nodes.values():
-            yield node.served
+            yield node.host
 
     async def _started_fleet(self) -> Fleet:
         """The simulated nodes; started with the first pool."""

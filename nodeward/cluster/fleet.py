@@ -27,6 +27,7 @@ from nodeward.kubelet.host import Host
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.runtime.behaviour import USUAL, Behaviour
 from nodeward.kubelet.runtime.sim import SimRuntime
+from nodeward.kubelet.simulated.machines import SimulatedMachines
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.metrics import Metrics
@@ -73,11 +74,13 @@ class Fleet:
         self._client = client
         self._clock = clock
         self.runtime: Final = SimRuntime(clock, self._behaviour)
+        machines = SimulatedMachines(client, clock, chance.child("machines"), self.runtime)
         self.host: Final = Host(
             client,
             clock,
             chance,
             self.runtime,
+            machines,
             expected_nodes=expected_nodes,
             metrics=metrics,
             framework=framework,
@@ -181,6 +184,7 @@ class Fleet:
         for uid in uids:
             self.runtime.remove_pod(uid)
         self.runtime.forget_node(name)
+        self.host.machines.discard(name)
         self._leaving.add(name)
         if agent is not None and not agent.is_registered:
             # Its registration may be on its way, and overtake the deletion.

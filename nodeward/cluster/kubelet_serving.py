@@ -41,6 +41,6 @@ class KubeletServing:
         """Where the kubelet of a node is, if it is one of ours and can be reached."""
         if not self.port:
             return None
-        agents = [each.host.agent(node.metadata.name) for each in self._hosts()]
+        agents = [each.agent(node.metadata.name) for each in self._hosts()]
         is_here = any(agent is not None and not agent.is_cut_off for agent in agents)
         return (HOST, self.port) if is_here else None

@@ -1,4 +1,4 @@
-"""One node with real containers: its kubelet, its runtime, its hands and its disk, all below one directory.
+"""One node with real containers: its kubelet, its runtime, its volumes and its disk, all below one directory.
 
 Used by `nodeward up` for its process node and by `nodeward kubelet` for any. `start` returns when the kubelet has
 heard of its pods; `stop` leaves containers running. A book of admitted pods that cannot be read stops the start before
@@ -18,11 +18,10 @@ from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.disk import RealDisk
 from nodeward.kubelet.host import Host
+from nodeward.kubelet.local_services import LocalMachine
 from nodeward.kubelet.node.machine import Machine, this_machine
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
-from nodeward.kubelet.real_hands import RealHands
 from nodeward.kubelet.runtime.interface import Runtime
-from nodeward.kubelet.server.finding import Served
 from nodeward.kubelet.static_pods import StaticPods
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
@@ -74,25 +73,18 @@ class RealNode:
         self._runtime, self._root, self._settings = runtime, root.absolute(), settings
         self._version, self._labels, self._address = version, labels or {}, address
         self._endpoint_port, self._machine = endpoint_port, machine
+        local = LocalMachine(client, clock, chance.child("machine"), runtime, self._root)
         self.host: Final = Host(
-            client, clock, chance, runtime, only_node=name, metrics=metrics, framework=framework
+            client, clock, chance, runtime, local, only_node=name, metrics=metrics, framework=framework
         )
         self._tasks: list[asyncio.Task[None]] = []
 
-    @property
-    def served(self) -> Served:
-        """For the kubelet's server."""
-        return Served(self.host, str(self._root / "logs" / "pods"))
-
     async def start(self) -> None:
         """Find what runs already, then take care of the node's pods."""
-        admitted = AdmittedPods(RealDisk(self._root))
+        AdmittedPods(RealDisk(self._root))
         await self.host.begin()
-        specification = self._specification()
-        hands = RealHands(
-            specification, self._client, self._clock, self._chance.child("hands"), self._runtime, self._root
-        )
-        agent = self.host.add_node(specification, hands, admitted)
+        # What the runtime can do is known only now.
+        agent = self.host.add_node(self._specification())
         if self._settings.static_pod_path:
             static = StaticPods(Path(self._settings.static_pod_path), agent, self.host.pods, self._clock)
             # Before the node registers: mirrors of pods nobody has claimed yet would be deleted and made anew.

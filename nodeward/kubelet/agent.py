@@ -11,8 +11,6 @@ from typing import Final
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod_status import PodStatus
-from nodeward.kubelet.admitted_pods import AdmittedPods
-from nodeward.kubelet.hands import Hands
 from nodeward.kubelet.node.conditions import ALL_WELL, NodeFacts
 from nodeward.kubelet.node.core import NodeCore
 from nodeward.kubelet.node.features import DeclaredFeatures
@@ -20,6 +18,7 @@ from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.node.lease import LeaseCore
 from nodeward.kubelet.node.room import Room
 from nodeward.kubelet.node.specification import NodeSpecification
+from nodeward.kubelet.node_services import NodeServices
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
 from nodeward.kubelet.pods.probing import ProbePlan, ProbeWorker
 from nodeward.kubelet.pods.rules import LifecycleRules
@@ -51,13 +50,11 @@ class Agent:
     """One node of one kubelet run."""
 
     __slots__ = (
-        "admitted",
         "check_ns",
         "core",
         "facts",
         "failures",
         "features",
-        "hands",
         "held",
         "is_cut_off",
         "is_registered",
@@ -68,6 +65,7 @@ class Agent:
         "outcomes",
         "room",
         "rules",
+        "services",
         "specification",
     )
 
@@ -77,16 +75,13 @@ class Agent:
         features: DeclaredFeatures,
         rules: LifecycleRules,
         started_ns: int,
-        hands: Hands | None = None,
-        admitted: AdmittedPods | None = None,
+        services: NodeServices,
     ) -> None:
         """`started_ns` is of the monotonic clock."""
         self.specification: Final = specification
         self.features: Final = features
         self.rules: Final = rules
-        self.hands: Final = hands
-        #: the book of those it took, on a node with a disk
-        self.admitted: Final = admitted
+        self.services: Final = services
         self.core: Final = NodeCore(specification, features, started_ns)
         self.lease: Final = LeaseCore(specification.name, specification.settings.lease_seconds, started_ns)
         self.room: Final = Room(with_pod_level=specification.settings.gates.enabled("PodLevelResources"))

@@ -59,6 +59,16 @@ class MemoryDisk:
         inside = (path[len(prefix) :] for path in self._files if path.startswith(prefix))
         return sorted(name for name in inside if "/" not in name)
 
+    def below(self, directory: str) -> dict[str, bytes]:
+        """All files below a directory, at any depth, by their path relative to it."""
+        prefix = f"{directory}/"
+        return {path[len(prefix) :]: data for path, data in self._files.items() if path.startswith(prefix)}
+
+    def remove_below(self, directory: str) -> None:
+        prefix = f"{directory}/"
+        for path in [path for path in self._files if path.startswith(prefix)]:
+            del self._files[path]
+
     def set_aside(self, path: str) -> str:
         other = _free_name(path, lambda name: name in self._files)
         self._files[other] = self._files.pop(path)

@@ -6,7 +6,6 @@ The rules are upstream's and strict: a file with anything else in it before the 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Final
 
 from nodeward.base.errors import WorldError
@@ -20,12 +19,9 @@ _ENTRY: Final = re.compile(
 )
 
 
-def read_variable(file: Path, key: str) -> str:
-    """The value of a variable; empty if it is not in the file."""
-    try:
-        text = file.read_text("utf-8", "surrogateescape").replace("\r\n", "\n")
-    except OSError:
-        raise WorldError("couldn't parse env file") from None
+def read_variable(data: bytes, key: str) -> str:
+    """The value of a variable in a file's bytes; empty if it is not in the file."""
+    text = data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
     at = 0
     while at < len(text):
         entry = _ENTRY.match(text, at)

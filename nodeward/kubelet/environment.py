@@ -1,7 +1,8 @@
 """The environment of a container: values, references to the API and to the pod itself, and where services are.
 
 In go a pod (with the status its node knows), a container and the sources; out come variables in the order they were
-declared, those from services last. A reference that leads nowhere is `NotConfigured` with upstream's text.
+declared, those from services last. A reference that leads nowhere is `NotConfigured` with upstream's text. Called
+when a container's request is built; on a simulated node also when a command in the container reads its variables.
 
 What must stay true: a later variable overrides an earlier one of the same name, `env` overrides `envFrom`, and both
 override services; a text may refer only to variables before it, and to services.
@@ -9,37 +10,70 @@ override services; a text may refer only to variables before it, and to services
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from typing import TypeAlias
 
 from nodeward.api.core_v1.container import Container, EnvFromSource, EnvVarSource, EphemeralContainer
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
 from nodeward.base.quantity import Quantity
+from nodeward.kubelet.config_error import CONFIG_ERROR, NotConfigured
 from nodeward.kubelet.downward import resource_text, variable_text
 from nodeward.kubelet.env_files import read_variable
 from nodeward.kubelet.expansion import expand
-from nodeward.kubelet.hands import NotConfigured
 from nodeward.kubelet.node.admission import is_static
 from nodeward.kubelet.service_variables import service_variables
 from nodeward.kubelet.volumes.objects import NotThere, Objects
-from nodeward.kubelet.volumes.sub_paths import resolve_sub_path
 
-CONFIG_ERROR: Final = "CreateContainerConfigError"
+#: Reads a file of a pod's volume: (pod, volume, path) to (the file's name for people, its bytes).
+ReadFile: TypeAlias = Callable[[Pod, str, str], Awaitable[tuple[str, bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the environment is made from, on one node, for one pod."""
+    """What environments are made from, on one node."""
 
     objects: Objects
     allocatable: Mapping[str, Quantity]
     host_ips: tuple[str, ...]
-    #: where the pod's volumes lie, for variables in files
-    volumes: Mapping[str, Path]
+    read_file: ReadFile
+
+
+class EnvironmentResolver:
+    """Resolves the environments of one node's containers.
+
+    `when_read`: variables that can always be resolved are left out of `resolve`, because nothing runs that would read
+    them; `read` gives them when somebody asks.
+    """
+
+    __slots__ = ("_around", "_when_read")
+
+    def __init__(self, around: Surroundings, *, when_read: bool = False) -> None:
+        self._around = around
+        self._when_read = when_read
+
+    async def resolve(
+        self, current: Callable[[], Pod], container: Container | EphemeralContainer
+    ) -> dict[str, str]:
+        """The variables a container starts with. `current` gives the pod with the status its node knows."""
+        if self._when_read and not _can_fail(container):
+            return {}
+        return await environment(current(), container, self._around)
+
+    async def read(self, pod: Pod, container: Container | EphemeralContainer) -> dict[str, str]:
+        """The variables of a container that runs and whose environment was left for later."""
+        return await environment(pod, container, self._around)
+
+
+def _can_fail(container: Container | EphemeralContainer) -> bool:
+    """Whether the container's start depends on its variables."""
+    return bool(
+        container.env_from
+        or any(each.value_from is not None for each in container.env)
+        or any(each.sub_path_expr for each in container.volume_mounts)
+    )
 
 
 async def environment(
@@ -115,7 +149,7 @@ async def _value(
     if source.secret_key_ref is not None:
         return await _secret_key(pod, source, around.objects)
     if source.file_key_ref is not None:
-        return _file_key(source, around.volumes)
+        return await _file_key(pod, source, around.read_file)
     return ""
 
 
@@ -149,19 +183,21 @@ async def _secret_key(pod: Pod, source: EnvVarSource, objects: Objects) -> str |
     return None if data is None else _text(data)
 
 
-def _file_key(source: EnvVarSource, volumes: Mapping[str, Path]) -> str | None:
+async def _file_key(pod: Pod, source: EnvVarSource, read_file: ReadFile) -> str | None:
     wanted = source.file_key_ref
     if wanted is None:
         return None
-    volume = volumes.get(wanted.volume_name)
-    if volume is None:
+    if not any(each.name == wanted.volume_name for each in pod.spec.volumes):
         raise WorldError(f"cannot find the volume {quote(wanted.volume_name)} referenced by FileKeyRef")
-    file = resolve_sub_path(volume, wanted.path, make=False)
-    value = read_variable(file, wanted.key)
+    try:
+        file, data = await read_file(pod, wanted.volume_name, wanted.path)
+    except OSError:
+        raise WorldError("couldn't parse env file") from None
+    value = read_variable(data, wanted.key)
     if not value:
         if wanted.optional:
             return None
-        raise WorldError(f"environment variable key {quote(wanted.key)} not found in file {quote(str(file))}")
+        raise WorldError(f"environment variable key {quote(wanted.key)} not found in file {quote(file)}")
     return value
 
 

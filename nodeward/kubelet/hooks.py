@@ -1,28 +1,37 @@
-"""What a container asks for after its start and before its end: a command, a request, or a while of nothing.
+"""Lifecycle hooks: what a container asks for after its start and before its end, a command, a request, or a pause.
 
-The text of a failure goes to the status only; its form is upstream's.
+Pod workers call `Hooks.run`. The text of a failure goes to the status only; its form is upstream's.
 """
 
 from __future__ import annotations
 
-from nodeward.api.core_v1.container import Container, EphemeralContainer, LifecycleHandler
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from nodeward.api.core_v1.container import Container, EphemeralContainer, HTTPHeader, LifecycleHandler
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
 from nodeward.kubelet.pods.container_life import POST_START
-from nodeward.kubelet.probing.answer import NoSuchPort
+from nodeward.kubelet.probing.answer import Answer, NoSuchPort
 from nodeward.kubelet.probing.http import action_url, ask_http
 from nodeward.kubelet.runtime.interface import ExecRequest, Runtime
 from nodeward.machinery.clock import Clock
 
+#: Sends a request: (URL, headers, seconds, clock, what the User-Agent header says).
+AskHttp: TypeAlias = Callable[[str, Sequence[HTTPHeader], float, Clock, str], Awaitable[Answer]]
+
 
 class Hooks:
-    """Runs hooks on one node."""
+    """Runs hooks. `version` (like "1.37") is how the node introduces itself, `ask` sends requests."""
 
-    def __init__(self, runtime: Runtime, clock: Clock, version: str = "1.37") -> None:
+    def __init__(
+        self, runtime: Runtime, clock: Clock, version: str = "1.37", ask: AskHttp = ask_http
+    ) -> None:
         self._runtime = runtime
         self._clock = clock
         self._agent = f"kube-lifecycle/{version}"
+        self._ask = ask
 
     async def run(
         self, pod: Pod, container: Container | EphemeralContainer, kind: str, seconds: float
@@ -56,7 +65,9 @@ class Hooks:
             except NoSuchPort as error:
                 return what, str(error)
             with self._clock.hold("a hook over the network"):
-                answer = await ask_http(url, action.http_headers, seconds or 3600.0, self._clock, self._agent)
+                answer = await self._ask(
+                    url, action.http_headers, seconds or 3600.0, self._clock, self._agent
+                )
             # Whatever the answer is, there was one: a hook is told, not asked.
             is_failed = not answer.ok and not answer.text.startswith("HTTP probe failed")
             return what, answer.text if is_failed else ""

@@ -23,19 +23,18 @@ from nodeward.api.errors import ApiError
 from nodeward.base.errors import WorldError
 from nodeward.base.invariant import InvariantBroken
 from nodeward.features.declared import FRAMEWORK, Framework
-from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.agent import Agent, Held
-from nodeward.kubelet.hands import Hands
 from nodeward.kubelet.metrics import KubeletMetrics
 from nodeward.kubelet.mirror_pods import mirrored_uid
 from nodeward.kubelet.node.admission import is_static
 from nodeward.kubelet.node.features import DeclaredFeatures, discover
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.node_care import NodeCare
+from nodeward.kubelet.node_services import Machines, NodeServices
 from nodeward.kubelet.pod_care import PodCare
 from nodeward.kubelet.pods.rules import LifecycleRules
 from nodeward.kubelet.pods.state import SOURCE_ANNOTATION
-from nodeward.kubelet.runtime.interface import Runtime
+from nodeward.kubelet.runtime.interface import FoundPod, Runtime
 from nodeward.kubelet.telling import Teller
 from nodeward.kubelet.wheel import Wheel
 from nodeward.machinery.client import Client
@@ -59,7 +58,10 @@ _MODELS_KEPT: Final = 256
 
 
 class Host:
-    """`only_node`: the one node this process may ask about, as a kubelet with a node's own rights; "": any."""
+    """`only_node`: the one node this process may ask about, as a kubelet with a node's own rights; "": any.
+
+    `machines` gives each node what it has beside the runtime.
+    """
 
     def __init__(
         self,
@@ -67,6 +69,7 @@ class Host:
         clock: Clock,
         chance: Chance,
         runtime: Runtime,
+        machines: Machines,
         *,
         only_node: str = "",
         expected_nodes: int = 1,
@@ -78,11 +81,13 @@ class Host:
         self._framework = framework
         self._chance = chance
         self.runtime: Final = runtime
+        self.machines: Final = machines
         self.metrics: Final = KubeletMetrics(metrics or Metrics())
         self._wheel = Wheel(clock)
         self._recorder = EventRecorder(client, chance.child("events"), component="kubelet")
         teller = Teller(self._recorder, with_normal=expected_nodes < _QUIET_FROM)
         self.pods: Final = PodCare(client, clock, runtime, self._wheel, teller, self.metrics)
+        machines.connect(self.pods.current)
         self.nodes: Final = NodeCare(
             client, clock, chance.child("nodes"), self._wheel, teller, self.metrics, self._registered
         )
@@ -138,6 +143,7 @@ class Host:
             self._task = None
         await self.nodes.stop()
         await self.pods.stop()
+        await self.machines.aclose()
         await self._recorder.aclose()
         await self.runtime.stop()
 
@@ -173,21 +179,15 @@ class Host:
 
     # -- nodes
 
-    def add_node(
-        self,
-        specification: NodeSpecification,
-        hands: Hands | None = None,
-        admitted: AdmittedPods | None = None,
-    ) -> Agent:
-        """Start a kubelet; `admitted` is its book of pods, if it has a disk to keep one."""
+    def add_node(self, specification: NodeSpecification, services: NodeServices | None = None) -> Agent:
+        """Start a kubelet. `services`: other ones than the host's machines would give it."""
         model = specification.model
         agent = Agent(
             specification,
             self._features_of(model),
             _rules_of(specification),
             self._clock.monotonic_ns(),
-            hands,
-            admitted,
+            services or self.machines.services(specification),
         )
         self.nodes.add(agent)
         return agent
@@ -201,7 +201,7 @@ class Host:
         agent = self.nodes.remove(name)
         if agent is None:
             return
-        left = [*agent.held] if agent.hands is None else []
+        left = [*agent.held]
         self.pods.forget_agent(agent)
         present = {pod.metadata.uid for pod in self._pod_informer.by_index(_BY_NODE, name)}
         for uid in left:
@@ -209,10 +209,7 @@ class Host:
                 self.pods.lose(uid)  # the API has forgotten it already: nobody will ask for it again
 
     async def restart_node(
-        self,
-        specification: NodeSpecification,
-        hands: Hands | None = None,
-        admitted: AdmittedPods | None = None,
+        self, specification: NodeSpecification, services: NodeServices | None = None
     ) -> Agent:
         """Another kubelet for the same node: what runs is found again, everything else is worked out anew."""
         self.stop_node(specification.name)
@@ -220,7 +217,7 @@ class Host:
         for found in await self.runtime.recover():
             if found.uid in mine:
                 self.pods.found[found.uid] = found
-        return self.add_node(specification, hands, admitted)
+        return self.add_node(specification, services)
 
     def cut_off(self, name: str) -> None:
         """The node's network is gone: it goes on by itself, unheard and unhearing."""
@@ -273,21 +270,11 @@ class Host:
     def _registered(self, agent: Agent) -> None:
         """The node is known: take care of its pods, the oldest first, as they were admitted before."""
         pods = self._pod_informer.by_index(_BY_NODE, agent.name)
-        admitted, known = agent.admitted, {*agent.held, *(pod.metadata.uid for pod in pods)}
-        if admitted is not None:
-            admitted.keep_only(known)
-        if agent.hands is not None:
-            # A runtime may serve other nodes of this host too.
-            everywhere = {pod.metadata.uid for pod in self._pod_informer.list()}
-            self.pods.drop_strangers(
-                agent.hands, everywhere.union(*(each.held for each in self.nodes.agents.values()))
-            )
-        # Without a book, those of which a kubelet has said when it took them.
+        self.pods.drop_strangers(agent, {*agent.held, *(pod.metadata.uid for pod in pods)}, self._is_known)
+        # A node whose disk is new goes by what an earlier kubelet has said of its pods.
+        admitted = agent.services.admitted if pods else ()
         is_new = {
-            pod.metadata.uid: pod.metadata.uid not in admitted
-            if admitted is not None
-            else not pod.status.start_time
-            for pod in pods
+            pod.metadata.uid: pod.metadata.uid not in admitted and not pod.status.start_time for pod in pods
         }
         for pod in sorted(
             pods, key=lambda pod: (is_new[pod.metadata.uid], pod.metadata.creation_timestamp or "")
@@ -296,6 +283,11 @@ class Host:
         for uid, held in agent.held.items():
             if is_static(held.life.pod):
                 self.pods.queue.add(uid)
+
+    def _is_known(self, found: FoundPod) -> bool:
+        """Whether the API has a pod that the runtime found, of whatever node: a runtime may serve several."""
+        pod = self._pod_informer.get(found.name, found.namespace)
+        return self.pods.get(found.uid) is not None or (pod is not None and pod.metadata.uid == found.uid)
 
     def _pod_changed(self, old: Pod, new: Pod) -> None:
         if old.metadata.uid != new.metadata.uid:

@@ -6,7 +6,6 @@ on one node is never done twice at once (the queues see to that), and a node nob
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
@@ -31,6 +30,7 @@ from nodeward.kubelet.wheel import GRID_NS, Wheel
 from nodeward.machinery.backoff import Curve, KeyedBackoff
 from nodeward.machinery.client import Client, PatchType
 from nodeward.machinery.clock import Chance, Clock
+from nodeward.machinery.eager import EagerTasks
 from nodeward.machinery.request_parts import path_of
 from nodeward.machinery.workqueue import WorkQueue
 from nodeward.rules.readiness import GateState, LabelChanges, label_changes, views
@@ -72,7 +72,7 @@ class NodeCare:
             clock, name="node_status", backoff=KeyedBackoff(_STATUS_RETRY)
         )
         self.lease_queue: Final[WorkQueue[str]] = WorkQueue(clock, name="node_lease")
-        self._probes: set[asyncio.Task[None]] = set()
+        self._probes = EagerTasks(lambda error: LOG.warning("%s", error), (WorldError, OSError))
 
     def add(self, agent: Agent) -> None:
         """Look after a node from now on; one of the same name is not looked after any more."""
@@ -153,8 +153,8 @@ class NodeCare:
         if step.gate_labels:
             await self._write_gate_labels(agent, step.gate_labels)
         when_ns = step.next_check_ns
-        if agent.hands is None and step.patch is None:
-            # Nothing changes by itself on a machine that is not there: the next look is due with the next report.
+        if step.patch is None:
+            # What a node says of itself changes only by what wakes it: the next look is due with the next report.
             when_ns = max(when_ns, agent.core.quiet_until_ns(node, agent.facts) or 0)
         self._check_at(agent, when_ns)
         self._probe_gates(agent)
@@ -293,22 +293,14 @@ class NodeCare:
             return
         now_ns = self._clock.monotonic_ns()
         for gate, probe in readiness.probes_due(node, now_ns):
-            if agent.hands is None:
-                # There is no machine to ask: the agents of simulated nodes find what they look for.
-                self._note(agent, gate, ProbeOutcome(True, "simulated"))
-            else:
-                task = asyncio.create_task(self._ask_gate(agent, gate, probe))
-                self._probes.add(task)
-                task.add_done_callback(self._probes.discard)
+            self._probes.start(self._ask_gate(agent, gate, probe))
         due_ns = readiness.next_probe_ns(node)
         if due_ns is not None and due_ns < agent.check_ns:
             self._check_at(agent, max(due_ns, now_ns))
 
     async def _ask_gate(self, agent: Agent, gate: str, probe: GateProbe) -> None:
-        if agent.hands is None:
-            return
         try:
-            outcome = await agent.hands.gate_probe(probe)
+            outcome = await agent.services.prober.gate_probe(probe)
         except WorldError as error:
             outcome = ProbeOutcome(False, str(error))
         self._note(agent, gate, outcome)
@@ -363,7 +355,4 @@ class NodeCare:
         """Abandon what is under way."""
         self.queue.shut_down()
         self.lease_queue.shut_down()
-        probes = list(self._probes)
-        for task in probes:
-            task.cancel()
-        await asyncio.gather(*probes, return_exceptions=True)
+        await self._probes.stop()

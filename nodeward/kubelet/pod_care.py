@@ -1,30 +1,29 @@
 """Taking care of pods: admission, the commands their lives ask for, probes, and the status told to the API.
 
-Every pod has a pure life (`pods.lifecycle`); here its commands are carried out, by the runtime and, on real nodes, by
-the node's hands. Nothing here waits: what takes time is a task that comes back with what happened.
+Every pod has a pure life (`pods.lifecycle`); here its commands are carried out, by the runtime and by the node's
+services (volumes, environments, hooks, probes). Nothing here waits: a command that takes time goes on as a task and
+comes back with what happened; one that does not (simulated nodes) is over at once.
 
-What must stay true: events of a simulated runtime, which come while a command is carried out, are handled after it,
-in order; a pod is forgotten only when both the node and the API have nothing of it left.
+What must stay true: whatever happens to a pod while a command is carried out is handled after it, in order; a pod is
+forgotten only when both the node and the API have nothing of it left.
 """
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine
-from typing import Any, Final
+from collections.abc import Callable, Collection
+from typing import Final, TypeAlias
 
 import msgspec
 
-from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.agent import Agent, Held
-from nodeward.kubelet.environment import CONFIG_ERROR
-from nodeward.kubelet.hands import Hands, NotConfigured
+from nodeward.kubelet.config_error import CONFIG_ERROR, NotConfigured
+from nodeward.kubelet.container_request import container_of, container_request
 from nodeward.kubelet.metrics import KubeletMetrics
 from nodeward.kubelet.mirror_pods import MirrorPods
 from nodeward.kubelet.node.admission import Refusal, admit, is_static, warn_of_update
@@ -43,8 +42,8 @@ from nodeward.kubelet.pods.commands import (
 )
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
 from nodeward.kubelet.pods.probing import ProbeWorker, unhealthy
+from nodeward.kubelet.probing.answer import Answer
 from nodeward.kubelet.runtime.interface import (
-    ContainerRequest,
     FoundPod,
     PodGone,
     Runtime,
@@ -55,11 +54,14 @@ from nodeward.kubelet.telling import Teller
 from nodeward.kubelet.wheel import Wheel
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Clock
+from nodeward.machinery.eager import EagerTasks
 from nodeward.machinery.workqueue import WorkQueue
 
 LOG: Final = logging.getLogger(__name__)
 
 _TERMINAL: Final = ("Succeeded", "Failed")
+#: Tells a pod's life what happened at a time, and gives what is to be done.
+_Happen: TypeAlias = Callable[[int], list[Command]]
 
 
 class PodCare:
@@ -87,9 +89,10 @@ class PodCare:
         self._mirrors = MirrorPods(client, clock)
         #: what ran before this host started, until its pod is seen
         self.found: Final[dict[str, FoundPod]] = {}
-        self._events: deque[RuntimeEvent] = deque()
+        #: what happened while a command was carried out
+        self._events: deque[RuntimeEvent | tuple[Held, _Happen]] = deque()
         self._is_busy = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = EagerTasks(lambda error: LOG.warning("%s", error), (ApiError, WorldError, OSError))
         self._is_stopped = False
 
     # -- questions
@@ -116,16 +119,16 @@ class PodCare:
             if text:
                 self._teller.about_pod(agent, pod, Tell("Warning", "FailedNodeDeclaredFeaturesCheck", text))
         self._act(held, lambda now: held.life.update(pod, now))
-        if agent.hands is not None and _shows_other_fields(before, pod):
-            self._spawn(agent.hands.refresh(pod))
+        if _shows_other_fields(before, pod) and agent.services.volumes.needs_refresh(pod):
+            self._tasks.start(agent.services.volumes.refresh(pod))
 
     def lose(self, uid: str) -> None:
         """The API knows the pod no more."""
         held = self._held.get(uid)
         if held is not None:
             self._act(held, held.life.gone)
-        elif not self._runtime.is_real:
-            # Nobody was there to see it go. (On a real node whoever comes next finds and drops it.)
+        else:
+            # No kubelet took care of it, or the one that did is stopped: what runs of it is nobody's.
             self._runtime.remove_pod(uid)
 
     # -- static pods, and what the API shows of them
@@ -139,7 +142,7 @@ class PodCare:
         """The API's copy of a static pod."""
         held = self._mirrors.saw(pod, self._held)
         if held is None:
-            self._spawn(self._mirrors.delete(pod))
+            self._tasks.start(self._mirrors.delete(pod))
             return
         if held.sent is not None and int(pod.metadata.resource_version or "0") >= held.sent_version:
             held.sent = None
@@ -157,14 +160,13 @@ class PodCare:
     def _admit(self, agent: Agent, pod: Pod) -> Refusal | None:
         """Whether the node takes a pod. One it took before has its room, whoever else was looked at meanwhile."""
         node = agent.node or bare_node(agent.specification)
-        is_known = agent.admitted is not None and pod.metadata.uid in agent.admitted
-        room = Room() if is_known else agent.room
+        admitted = agent.services.admitted
+        room = Room() if pod.metadata.uid in admitted else agent.room
         refusal = admit(pod, node, room, agent.specification.settings.gates, agent.features)
-        if agent.admitted is not None:
-            if refusal is None:
-                agent.admitted.add(pod)
-            else:
-                agent.admitted.remove(pod.metadata.uid)
+        if refusal is None:
+            admitted.add(pod)
+        else:
+            admitted.remove(pod.metadata.uid)
         return refusal
 
     def _take(self, agent: Agent, pod: Pod) -> None:
@@ -189,14 +191,16 @@ class PodCare:
         elif found is not None and not is_over:
             agent.room.add(pod)
         self._act(held, life.start)
-        if agent.hands is not None:
-            self._refresh_later(held, agent.hands)
+        if agent.services.volumes.needs_refresh(pod):
+            self._refresh_later(held)
 
-    def drop_strangers(self, hands: Hands, known: Collection[str]) -> None:
-        """What is on a real node of pods that went from the API while nobody was there to see goes too."""
-        for uid in [uid for uid in self.found if uid not in known]:
+    def drop_strangers(
+        self, agent: Agent, own: Collection[str], is_known: Callable[[FoundPod], bool]
+    ) -> None:
+        """Remove what is left of pods that went from the API while no kubelet was there; `own` are the node's pods."""
+        for uid in [uid for uid, found in self.found.items() if not is_known(found)]:
             self._runtime.remove_pod(uid)
-        self._spawn(hands.keep_only(known))
+        self._tasks.start(agent.services.keep_only(own))
 
     def forget_agent(self, agent: Agent) -> None:
         """The kubelet is gone, its containers are not: they are found again by the next one."""
@@ -217,6 +221,9 @@ class PodCare:
     def _drain(self) -> None:
         while self._events:
             event = self._events.popleft()
+            if isinstance(event, tuple):
+                self._act(*event)
+                continue
             held = self._held.get(event.uid)
             if held is None:
                 if isinstance(event, PodGone):
@@ -224,39 +231,36 @@ class PodCare:
                 continue
             self._act(held, functools.partial(held.life.happened, event))
             # Of one that is forgotten by now everything goes anyway.
-            if isinstance(event, PodGone) and held.agent.hands is not None and held.uid in self._held:
-                self._spawn(self._release(held, held.agent.hands))
+            if isinstance(event, PodGone) and held.uid in self._held:
+                self._tasks.start(held.agent.services.volumes.unmount(held.uid))
 
     # -- commands
 
-    def _act(self, held: Held, happen: Callable[[int], list[Command]]) -> None:
+    def _act(self, held: Held, happen: _Happen) -> None:
         """Something happens to a pod: do what its life asks for, and settle. What comes too late is nobody's."""
+        if self._is_busy:
+            self._events.append((held, happen))
+            return
         if self._held.get(held.uid) is not held:
             return
-        was_busy, self._is_busy = self._is_busy, True
+        self._is_busy = True
         now_ns = self._clock.now_ns()
         try:
             for command in happen(now_ns):
                 self._do(held, command)
             self._settle(held, now_ns)
         finally:
-            self._is_busy = was_busy
-        if not was_busy:
+            self._is_busy = False
+        if self._events:
             self._drain()
 
     def _do(self, held: Held, command: Command) -> None:
-        pod, runtime, hands = held.life.pod, self._runtime, held.agent.hands
+        pod, runtime = held.life.pod, self._runtime
         match command:
             case StartSandbox():
-                if hands is None:
-                    runtime.start_sandbox(pod)
-                else:
-                    self._spawn(self._start_sandbox(held, hands))
+                self._tasks.start(self._start_sandbox(held))
             case StartContainer(name, attempt):
-                if hands is None:
-                    runtime.start_container(_bare_request(pod, name, attempt))
-                else:
-                    self._spawn(self._start_container(held, hands, name, attempt))
+                self._tasks.start(self._start_container(held, name, attempt))
             case StopContainer(name, grace):
                 runtime.stop_container(pod.metadata.uid, name, grace)
             case RemoveContainer(id_):
@@ -264,12 +268,7 @@ class PodCare:
             case RemovePod():
                 runtime.remove_pod(pod.metadata.uid)
             case RunHook(name, kind, seconds):
-                if hands is None:
-                    now_ns = self._clock.now_ns()
-                    for more in held.life.hook_done(name, kind, True, "", now_ns):
-                        self._do(held, more)
-                else:
-                    self._spawn(self._run_hook(held, hands, name, kind, seconds))
+                self._tasks.start(self._run_hook(held, name, kind, seconds))
             case Tell():
                 self._teller.about_pod(held.agent, pod, command)
             case DeleteFromApi():
@@ -280,18 +279,16 @@ class PodCare:
         uid = life.pod.metadata.uid
         if life.is_finished:
             agent.room.remove(uid)
-            if agent.admitted is not None:
-                agent.admitted.remove(uid)
+            agent.services.admitted.remove(uid)
         if life.is_gone:
             if self._held.get(uid) is held:
                 del self._held[uid]
             agent.held.pop(uid, None)
             agent.room.remove(uid)
-            if agent.hands is not None:
-                self._spawn(agent.hands.forget(uid))
+            self._tasks.start(agent.services.volumes.forget(uid))
             mirror = self._mirrors.forget(uid)
             if mirror is not None:
-                self._spawn(self._mirrors.delete(mirror))
+                self._tasks.start(self._mirrors.delete(mirror))
             return
         self.queue.add(uid)
         wake_ns = life.next_deadline_ns() or 0
@@ -329,21 +326,16 @@ class PodCare:
     def _probe(self, held: Held, worker: ProbeWorker) -> None:
         if worker not in held.workers or self._held.get(held.uid) is not held or worker.is_on_hold:
             return
-        now_ns, plan = self._clock.now_ns(), worker.plan
-        worker.began(now_ns)
-        answer = self._runtime.simulated_probe(held.uid, plan.container, plan.kind, now_ns)
-        if answer is None and held.agent.hands is not None:
-            self._spawn(self._ask_probe(held, held.agent.hands, worker))
-            return
-        self._judge(held, worker, answer, "simulated")
+        worker.began(self._clock.now_ns())
+        self._tasks.start(self._ask_probe(held, worker))
 
-    async def _ask_probe(self, held: Held, hands: Hands, worker: ProbeWorker) -> None:
-        ok: bool | None = None
+    async def _ask_probe(self, held: Held, worker: ProbeWorker) -> None:
+        prober = held.agent.services.prober
         try:
-            ok, text = await hands.probe(self._current(held), worker.plan)
+            answer = await prober.probe(held.life.pod, lambda: self._current(held), worker.plan)
         except WorldError as error:
-            text = str(error)
-        self._judge(held, worker, ok, text)
+            answer = Answer(None, str(error))
+        self._judge(held, worker, answer.ok, answer.text)
 
     def _judge(self, held: Held, worker: ProbeWorker, ok: bool | None, text: str) -> None:
         now_ns = self._clock.now_ns()
@@ -358,12 +350,12 @@ class PodCare:
         else:
             self._teller.about_pod(held.agent, held.life.pod, unhealthy(plan.container, plan.kind, text))
 
-    # -- what takes time, on real nodes
+    # -- what may take time
 
-    async def _start_sandbox(self, held: Held, hands: Hands) -> None:
+    async def _start_sandbox(self, held: Held) -> None:
         pod = held.life.pod
         try:
-            logs = await hands.prepare(pod)
+            logs = await held.agent.services.volumes.mount(pod)
         except WorldError as error:
             text = str(error)
             self._teller.about_pod(held.agent, pod, Tell("Warning", "FailedMount", text))
@@ -372,9 +364,12 @@ class PodCare:
         if self._held.get(held.uid) is held and not held.life.is_terminating:
             self._runtime.start_sandbox(pod, logs)
 
-    async def _start_container(self, held: Held, hands: Hands, name: str, attempt: int) -> None:
+    async def _start_container(self, held: Held, name: str, attempt: int) -> None:
+        pod, services = held.life.pod, held.agent.services
         try:
-            request = await hands.request(self._current(held), name, attempt)
+            request = await container_request(
+                services.volumes, services.environment, pod, lambda: self._current(held), name, attempt
+            )
         except WorldError as error:
             reason = error.reason if isinstance(error, NotConfigured) else CONFIG_ERROR
             text = str(error)
@@ -386,54 +381,37 @@ class PodCare:
         elif self._held.get(held.uid) is held:
             self._runtime.start_container(request)
 
-    async def _run_hook(self, held: Held, hands: Hands, name: str, kind: str, seconds: float) -> None:
-        ok, text = await hands.hook(self._current(held), name, kind, seconds)
+    async def _run_hook(self, held: Held, name: str, kind: str, seconds: float) -> None:
+        pod = self._current(held)
+        ok, text = await held.agent.services.hooks.run(pod, container_of(pod, name), kind, seconds)
         self._act(held, lambda now: held.life.hook_done(name, kind, ok, text, now))
 
-    async def _release(self, held: Held, hands: Hands) -> None:
-        await hands.release(held.life.pod)
-
-    def _refresh_later(self, held: Held, hands: Hands) -> None:
+    def _refresh_later(self, held: Held) -> None:
         """Volumes follow the API as long as the pod is there."""
         wait_ns = held.agent.specification.settings.sync_ns
 
         def due() -> None:
             if self._held.get(held.uid) is held:
                 if not held.life.is_finished:
-                    self._spawn(hands.refresh(self._current(held)))
-                self._refresh_later(held, hands)
+                    self._tasks.start(held.agent.services.volumes.refresh(self._current(held)))
+                self._refresh_later(held)
 
         self._wheel.at(self._clock.monotonic_ns() + wait_ns, due)
+
+    def current(self, uid: str) -> Pod | None:
+        """A pod that is taken care of, with the status as its node knows it."""
+        held = self._held.get(uid)
+        return self._current(held) if held is not None else None
 
     def _current(self, held: Held) -> Pod:
         """The pod with the status as this node knows it, which the API may not know yet."""
         return msgspec.structs.replace(held.life.pod, status=held.life.status(self._clock.now_ns()))
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        if self._is_stopped:
-            work.close()
-            return
-        task = asyncio.create_task(self._guard(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        # One that was given up before it began would be missed by the interpreter.
-        task.add_done_callback(lambda _: work.close())
-
-    @staticmethod
-    async def _guard(work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except (ApiError, WorldError, OSError) as error:
-            LOG.warning("%s", error)
-
     async def stop(self) -> None:
         """Abandon what is under way."""
         self._is_stopped = True
         self.queue.shut_down()
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     # -- to the API
 
@@ -488,12 +466,3 @@ def _shows_other_fields(before: Pod, after: Pod) -> bool:
     """Whether files that show the pod's own fields may have to be written anew."""
     old, new = before.metadata, after.metadata
     return old.generation != new.generation or old.labels != new.labels or old.annotations != new.annotations
-
-
-def _bare_request(pod: Pod, name: str, attempt: int) -> ContainerRequest:
-    """Of a simulated container: nobody reads its environment."""
-    for container in (*pod.spec.containers, *pod.spec.init_containers):
-        if container.name == name:
-            return ContainerRequest(pod, container, attempt, {})
-    ephemeral = next(each for each in pod.spec.ephemeral_containers if each.name == name)
-    return ContainerRequest(pod, Container(name=ephemeral.name, image=ephemeral.image), attempt, {})

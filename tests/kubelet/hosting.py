@@ -13,6 +13,7 @@ from nodeward.apiserver.server import ApiServer
 from nodeward.kubelet.host import Host
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.runtime.sim import SimRuntime
+from nodeward.kubelet.simulated.machines import SimulatedMachines
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import SeededChance, VirtualClock
 from tests.apiserver.running import running, settings
@@ -28,6 +29,7 @@ class Hosted:
     clock: VirtualClock
     host: Host
     runtime: SimRuntime
+    machines: SimulatedMachines
     #: the kubelets' way to the API, on which requests may be met otherwise
     transport: Altered
 
@@ -54,11 +56,12 @@ async def hosted(clock: VirtualClock, *nodes: NodeSpecification, gates: str = ""
         runtime = SimRuntime(clock)
         transport = Altered(server.client("kubelet").transport)
         client = Client(transport, clock=clock, component="kubelet")
-        host = Host(client, clock, SeededChance(1), runtime)
+        machines = SimulatedMachines(client, clock, SeededChance(2), runtime)
+        host = Host(client, clock, SeededChance(1), runtime, machines)
         await host.start()
         host.add_nodes(nodes)
         await clock.sleep(1)
         try:
-            yield Hosted(server, server.client("test"), clock, host, runtime, transport)
+            yield Hosted(server, server.client("test"), clock, host, runtime, machines, transport)
         finally:
             await host.stop()

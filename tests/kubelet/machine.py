@@ -21,7 +21,9 @@ from nodeward.apiserver.auth.token_keys import load_key
 from nodeward.apiserver.auth.user import User
 from nodeward.apiserver.security import TokenSettings
 from nodeward.apiserver.server import ApiServer
-from nodeward.kubelet.real_hands import RealHands
+from nodeward.kubelet.container_request import container_request
+from nodeward.kubelet.local_services import LocalMachine, LocalServices
+from nodeward.kubelet.runtime.interface import ContainerRequest
 from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import SeededChance, VirtualClock
@@ -39,7 +41,7 @@ class Machine:
     server: ApiServer
     client: Client
     clock: VirtualClock
-    hands: RealHands
+    services: LocalServices
     root: Path
 
     async def pod(self, spec: dict[str, Any], **metadata: Any) -> Pod:
@@ -58,9 +60,16 @@ class Machine:
         await self.clock.sleep(0.1)
         return made
 
-    def another(self) -> RealHands:
-        """The hands of the next kubelet on the same machine."""
-        return _hands(self.server, self.clock, self.root)
+    def another(self) -> LocalServices:
+        """The services of the next kubelet on the same machine."""
+        return _services(self.server, self.clock, self.root)
+
+    async def request(self, pod: Pod, container: str = "c", attempt: int = 0) -> ContainerRequest:
+        """What a container of the pod is started with."""
+        services = self.services
+        return await container_request(
+            services.volumes, services.environment, pod, lambda: pod, container, attempt
+        )
 
     def volume(self, pod: Pod, plugin: str, name: str) -> Path:
         return self.root / "pods" / pod.metadata.uid / "volumes" / f"kubernetes.io~{plugin}" / name
@@ -74,9 +83,10 @@ def _key() -> bytes:
     return key.private_bytes(encoding, form, serialization.NoEncryption())
 
 
-def _hands(server: ApiServer, clock: VirtualClock, root: Path) -> RealHands:
+def _services(server: ApiServer, clock: VirtualClock, root: Path) -> LocalServices:
     client = server.client("kubelet", KUBELET)
-    return RealHands(specification(NODE), client, clock, SeededChance(3), SimRuntime(clock), root)
+    machine = LocalMachine(client, clock, SeededChance(3), SimRuntime(clock), root)
+    return machine.services(specification(NODE))
 
 
 @asynccontextmanager
@@ -87,6 +97,6 @@ async def machine(clock: VirtualClock, root: Path) -> AsyncIterator[Machine]:
         client = server.client("test")
         await client.create(Node(metadata=ObjectMeta(name=NODE)))
         await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace="default")))
-        hands = _hands(server, clock, root)
+        services = _services(server, clock, root)
         await clock.sleep(1)
-        yield Machine(server, client, clock, hands, root)
+        yield Machine(server, client, clock, services, root)

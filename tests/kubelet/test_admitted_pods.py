@@ -12,7 +12,7 @@ from nodeward.api.meta import ObjectMeta
 from nodeward.base.quantity import Quantity
 from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.checkpoint import CheckpointCorrupt
-from nodeward.kubelet.disk import MemoryDisk, RealDisk
+from nodeward.kubelet.disk import RealDisk
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from tests.kubelet.hosting import Hosted, hosted, specification
@@ -57,11 +57,10 @@ def test_a_book_that_was_changed_stops_the_start_and_is_kept(tmp_path: Path) -> 
 
 def test_a_restarted_kubelet_keeps_what_runs_and_refuses_what_came_meanwhile() -> None:
     """The newcomer was created first, but the other one has been running here all the time."""
-    disk = MemoryDisk()
 
     async def main(clock: VirtualClock) -> None:
         async with hosted(clock) as each:
-            each.host.add_node(specification("n1"), None, AdmittedPods(disk))
+            each.host.add_node(specification("n1"))
             await clock.sleep(1)
             older = pod("older")
             older.metadata.uid = ""
@@ -75,13 +74,13 @@ def test_a_restarted_kubelet_keeps_what_runs_and_refuses_what_came_meanwhile() -
             each.host.stop_node("n1")
             await each.client.bind("older", "default", "n1", uid=waiting.metadata.uid)
             await clock.sleep(1)
-            await each.host.restart_node(specification("n1"), None, AdmittedPods(disk))
+            await each.host.restart_node(specification("n1"))
             await clock.sleep(3)
             assert (await each.pod("runs")).status.phase == "Running"
             refused = await each.pod("older")
             assert (refused.status.phase, refused.status.reason) == ("Failed", "OutOfcpu")
             await _ended(each, clock, "runs")
-            assert len(AdmittedPods(disk)) == 0
+            assert len(each.machines.services(specification("n1")).admitted) == 0
 
     run_virtual(main)
 

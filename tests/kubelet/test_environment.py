@@ -13,8 +13,8 @@ from nodeward.api.core_v1.cluster import ConfigMap, Secret
 from nodeward.api.core_v1.service import Service
 from nodeward.api.meta import ObjectMeta
 from nodeward.base.errors import WorldError
+from nodeward.kubelet.config_error import NotConfigured
 from nodeward.kubelet.env_files import read_variable
-from nodeward.kubelet.hands import NotConfigured
 from nodeward.kubelet.runtime.interface import ContainerRequest
 from nodeward.kubelet.service_variables import service_variables
 from nodeward.machinery.clock import VirtualClock
@@ -34,8 +34,8 @@ async def requested(
     node: Machine, container: dict[str, Any], name: str = "p", **spec: Any
 ) -> ContainerRequest:
     pod = await node.pod({"containers": [{"name": "c", "image": "image", **container}], **spec}, name=name)
-    await node.hands.prepare(pod)
-    return await node.hands.request(pod, "c", 0)
+    await node.services.volumes.mount(pod)
+    return await node.request(pod)
 
 
 async def refused(node: Machine, container: dict[str, Any], name: str) -> str:
@@ -195,10 +195,10 @@ def test_a_sub_path_that_leads_out_says_nothing_about_the_node(tmp_path: Path) -
                     "volumes": [{"name": "e", "emptyDir": {}}],
                 }
             )
-            await node.hands.prepare(pod)
+            await node.services.volumes.mount(pod)
             (node.volume(pod, "empty-dir", "e") / "link").symlink_to("/etc")
             with pytest.raises(NotConfigured) as caught:
-                await node.hands.request(pod, "c", 0)
+                await node.request(pod)
             assert str(caught.value) == 'failed to prepare subPath for volumeMount "e" of container "c"'
 
     run_virtual(main)
@@ -227,9 +227,9 @@ def test_a_kubelet_that_was_restarted_knows_where_volumes_are(tmp_path: Path) ->
                 "volumes": [{"name": "e", "emptyDir": {}}],
             }
             pod = await node.pod(spec)
-            await node.hands.prepare(pod)
-            again = node.another()
-            request = await again.request(pod, "c", 1)
+            await node.services.volumes.mount(pod)
+            node.services = node.another()
+            request = await node.request(pod, "c", 1)
             assert request.mounts[0].source == str(node.volume(pod, "empty-dir", "e"))
             assert request.log_path.endswith("/c/1.log")
 
@@ -247,13 +247,11 @@ def test_a_kubelet_that_was_restarted_knows_where_volumes_are(tmp_path: Path) ->
         ("A='$(X) \\n'", "$(X) \\n"),
     ],
 )
-def test_variables_are_read_from_files(tmp_path: Path, text: str, value: str) -> None:
-    (tmp_path / "env").write_text(text)
-    assert read_variable(tmp_path / "env", "A") == value
+def test_variables_are_read_from_files(text: str, value: str) -> None:
+    assert read_variable(text.encode(), "A") == value
 
 
 @pytest.mark.parametrize("text", ["A=1\n", "A ='1'\n", "A='1\n", "A='1' x\n", "nothing\n", "='1'\n"])
-def test_a_file_with_anything_else_in_it_is_not_read(tmp_path: Path, text: str) -> None:
-    (tmp_path / "env").write_text(text)
+def test_a_file_with_anything_else_in_it_is_not_read(text: str) -> None:
     with pytest.raises(WorldError, match="couldn't parse env file"):
-        read_variable(tmp_path / "env", "A")
+        read_variable(text.encode(), "A")

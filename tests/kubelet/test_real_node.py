@@ -14,10 +14,8 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import ContainerStatus
 from nodeward.api.meta import ObjectMeta
 from nodeward.apiserver.server import ApiServer
-from nodeward.kubelet.admitted_pods import AdmittedPods
-from nodeward.kubelet.disk import RealDisk
 from nodeward.kubelet.host import Host
-from nodeward.kubelet.real_hands import RealHands
+from nodeward.kubelet.local_services import LocalMachine
 from nodeward.kubelet.runtime.process.runtime import ProcessRuntime
 from nodeward.kubelet.static_pods import StaticPods
 from nodeward.machinery.client import Client
@@ -36,11 +34,12 @@ async def kubelet(server: ApiServer, root: Path, manifests: Path | None = None) 
     chance = RealChance()
     client = server.client("kubelet", KUBELET)
     runtime = ProcessRuntime(root / "runtime", CLOCK, chance)
-    host = Host(client, CLOCK, chance, runtime, only_node=NODE)
-    hands = RealHands(specification(NODE), client, CLOCK, chance, runtime, root)
+    host = Host(
+        client, CLOCK, chance, runtime, LocalMachine(client, CLOCK, chance, runtime, root), only_node=NODE
+    )
     await host.begin()
     try:
-        agent = host.add_node(specification(NODE), hands, AdmittedPods(RealDisk(root)))
+        agent = host.add_node(specification(NODE))
         if manifests is not None:
             StaticPods(manifests, agent, host.pods, CLOCK).look()
         await host.wait_heard()

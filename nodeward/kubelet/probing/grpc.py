@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from nodeward.base.fielderror import quote
 from nodeward.kubelet.probing.answer import Answer, joined, seconds_text
 from nodeward.machinery.clock import Clock
+from nodeward.machinery.eager import own_task
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -20,6 +21,7 @@ SERVING: Final = 1
 _STATES: Final = {0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
 
 
+@own_task
 async def ask_grpc(host: str, port: int, service: str, timeout: float, clock: Clock) -> Answer:
     """Ask for the health of a service; an empty name is the whole server."""
     import grpc.aio

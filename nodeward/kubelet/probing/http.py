@@ -19,6 +19,7 @@ import httptools
 from nodeward.api.core_v1.container import Container, EphemeralContainer, HTTPGetAction, HTTPHeader
 from nodeward.kubelet.probing.answer import Answer, dial_error, joined, port_number
 from nodeward.machinery.clock import Clock
+from nodeward.machinery.eager import own_task
 
 #: As much of the body as is kept.
 _MAX_BODY: Final = 10 * 1024
@@ -62,6 +63,7 @@ def action_url(action: HTTPGetAction, container: Container | EphemeralContainer 
     return f"{scheme}://{joined(action.host or host, port)}{path}"
 
 
+@own_task
 async def ask_http(
     url: str, headers: Sequence[HTTPHeader], timeout: float, clock: Clock, agent: str = "kube-probe/1.37"
 ) -> Answer:

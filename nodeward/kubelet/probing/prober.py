@@ -1,14 +1,20 @@
-"""Which way to ask, and whom: probes of containers, and of the node itself (KEP-5233's gates, decision 14)."""
+"""The prober of a machine: probes of containers, and of the node itself (KEP-5233's gates, decision 14).
+
+Pod workers and the node manager call it; it asks by command, HTTP, TCP or gRPC, in the modules beside this one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from nodeward.api.core_v1.container import Container, EphemeralContainer, Probe
 from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.config.settings import GateProbe
+from nodeward.kubelet.container_request import container_of
 from nodeward.kubelet.expansion import expand_all
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
+from nodeward.kubelet.pods.probing import ProbePlan
 from nodeward.kubelet.probing.answer import Answer, NoSuchPort, port_number
 from nodeward.kubelet.probing.command import ask_container, ask_node
 from nodeward.kubelet.probing.grpc import ask_grpc
@@ -20,13 +26,16 @@ from nodeward.machinery.clock import Clock
 _NODE: Final = "127.0.0.1"
 
 
-class Prober:
+class NetworkProber:
     """Asks for one node; `version` (like "1.37") is how it introduces itself."""
 
     def __init__(self, runtime: Runtime, clock: Clock, version: str = "1.37") -> None:
         self._runtime = runtime
         self._clock = clock
         self._agent = f"kube-probe/{version}"
+
+    async def probe(self, pod: Pod, current: Callable[[], Pod], plan: ProbePlan) -> Answer:
+        return await self.ask(current(), container_of(pod, plan.container), plan.probe)
 
     async def ask(self, pod: Pod, container: Container | EphemeralContainer, probe: Probe) -> Answer:
         """One probe of a container that runs."""
@@ -39,7 +48,7 @@ class Prober:
             return await ask_container(self._runtime, request, timeout)
         return await self._ask_network(probe, container, pod.status.pod_ip, timeout)
 
-    async def ask_gate(self, gate: GateProbe) -> ProbeOutcome:
+    async def gate_probe(self, gate: GateProbe) -> ProbeOutcome:
         """One probe of the node. What cannot be asked has not been seen to hold."""
         timeout = gate.timeout_ns / 1e9
         if gate.action.exec is not None:

@@ -6,8 +6,10 @@ import asyncio
 
 from nodeward.kubelet.probing.answer import Answer, dial_error, joined
 from nodeward.machinery.clock import Clock
+from nodeward.machinery.eager import own_task
 
 
+@own_task
 async def ask_tcp(host: str, port: int, timeout: float, clock: Clock) -> Answer:
     """Open a connection and close it again."""
     address = joined(host, port)

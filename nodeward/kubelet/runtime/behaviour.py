@@ -15,6 +15,7 @@
 | `unhealthy-after` | from when its liveness probe fails | never |
 | `stop-delay` | how long it takes to obey SIGTERM | 0s |
 | `stop-code` | what it ends with then | 0 |
+| `post-start-code`, `pre-stop-code` | what that hook ends with; 0: its command is run as far as it can be | 0 |
 | `fails` | why it cannot start, one of `FAILURES` | |
 """
 
@@ -52,6 +53,8 @@ class Behaviour:
     unhealthy_after_ns: int | None = None
     stop_delay_ns: int = 0
     stop_code: int = 0
+    post_start_code: int = 0
+    pre_stop_code: int = 0
     fails: str = ""
 
 
@@ -65,7 +68,13 @@ _DURATIONS: Final = {
     "unhealthy-after": "unhealthy_after_ns",
     "stop-delay": "stop_delay_ns",
 }
-_NUMBERS: Final = {"exit-code": "exit_code", "crashes": "crashes", "stop-code": "stop_code"}
+_NUMBERS: Final = {
+    "exit-code": "exit_code",
+    "crashes": "crashes",
+    "stop-code": "stop_code",
+    "post-start-code": "post_start_code",
+    "pre-stop-code": "pre_stop_code",
+}
 
 
 def behaviour_of(annotations: Mapping[str, str], container: str, usual: Behaviour = USUAL) -> Behaviour:

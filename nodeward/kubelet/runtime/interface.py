@@ -225,8 +225,6 @@ class Runtime(Protocol):
 
     #: what nodes say in status.nodeInfo.containerRuntimeVersion, like "containerd://1.6.20"
     version: str
-    #: False: containers are a description, so no volume is made, no log written, no network asked
-    is_real: bool
     #: what it can do, for declared features (`nodeward.features.declared.abilities`); known once it is started
     abilities: Mapping[str, str]
 
@@ -273,16 +271,16 @@ class Runtime(Protocol):
 
     # answers
 
-    def simulated_probe(self, uid: str, container: str, kind: str, now_ns: int) -> bool | None:
-        """What a probe (liveness, readiness, startup) of a simulated container says; None: go and ask it."""
-        ...
-
     async def exec(self, request: ExecRequest) -> ExecSession:
         """Run a command. Raises WorldError when the container does not run or cannot do it."""
         ...
 
     async def exec_sync(self, request: ExecRequest, timeout: float) -> ExecResult:
         """Run a command to its end and give its output, at most 16 KiB; TimeoutError when it takes longer."""
+        ...
+
+    def forward_address(self, pod: Pod) -> str:
+        """Where ports of a running pod can be reached from this machine. Raises WorldError when nowhere."""
         ...
 
     def has_image(self, image: str) -> bool: ...

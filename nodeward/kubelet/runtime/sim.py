@@ -2,22 +2,23 @@
 
 One runtime serves a whole fleet. A container that neither waits nor ends costs no timer and no task: its events are
 told before the command returns. The runtime outlives the agents it serves; across processes a container lives as
-long as its pod's status says that it runs (`adopt`).
+long as its pod's status says that it runs (`adopt`). Commands in a container find its variables and volumes through
+the view that `look_inside` was given.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import ContainerStatus
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.features.declared.abilities import MOUNT_OPTIONS, USER_NAMESPACES_HOST_NETWORK, able
+from nodeward.kubelet.pods.container_life import POST_START
 from nodeward.kubelet.runtime.behaviour import IMAGE_FAILURES, USUAL, Behaviour, behaviour_of
 from nodeward.kubelet.runtime.images import why_missing
 from nodeward.kubelet.runtime.interface import (
@@ -36,12 +37,16 @@ from nodeward.kubelet.runtime.interface import (
     RuntimeEvent,
     SandboxStarted,
 )
+from nodeward.kubelet.simulated.container_view import ContainerView
+from nodeward.kubelet.simulated.exec_session import SimExec, run_to_end
 from nodeward.machinery.clock import Clock, Timer
 
 VERSION: Final = "sim://1"
 #: A simulated container has whatever namespaces and mounts its pod asks for.
 ABILITIES: Final = able(MOUNT_OPTIONS, USER_NAMESPACES_HOST_NETWORK)
 _SIGKILL_CODE: Final = 137
+#: What `exec_sync` gives back at most.
+MOST_OUTPUT: Final = 16 * 1024
 #: What is shown of a container that was running when its machine went down.
 _UNKNOWN_CODE: Final = 255
 _NS: Final = 1e9
@@ -50,6 +55,8 @@ _FIRST_NETWORK: Final = 64
 _NETWORKS: Final = 64
 #: How the status shows the ids of containers.
 _OWN_ID: Final = re.compile(r"sim://[0-9a-f]{64}")
+#: Gives the inside of a container: of a pod's uid, its name and the variables it was started with, if they are known.
+LookInside: TypeAlias = Callable[[str, str, Mapping[str, str] | None], Awaitable[ContainerView | None]]
 
 
 @dataclass(slots=True)
@@ -70,6 +77,8 @@ class _Container:
     asked_ns: int | None = None
     kill_ns: int = 0
     timer: Timer | None = None
+    #: the variables it was started with; None: they are worked out when they are read
+    env: Mapping[str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -86,7 +95,6 @@ class SimRuntime:
     """Simulated containers, of one node or of thousands."""
 
     version: str = VERSION
-    is_real: bool = False
 
     def __init__(
         self,
@@ -99,6 +107,7 @@ class SimRuntime:
         self._clock = clock
         self._usual_of: Callable[[Pod], Behaviour] = usual if callable(usual) else lambda _: usual
         self._listener: Listener = _nobody
+        self._look_inside: LookInside = _nothing
         self._pods: dict[str, _Pod] = {}
         #: what each node has pulled, by the node's name
         self._images: dict[str, dict[str, int]] = {}
@@ -108,6 +117,10 @@ class SimRuntime:
     def __len__(self) -> int:
         """How many pods it has."""
         return len(self._pods)
+
+    def look_inside(self, look: LookInside) -> None:
+        """Learn how to find what a command in a container sees."""
+        self._look_inside = look
 
     async def start(self, listener: Listener) -> None:
         self._listener = listener
@@ -216,6 +229,7 @@ class SimRuntime:
         container = _Container(
             name, f"{self._last_id:064x}", request.attempt, image, behaviour, is_init and not is_service
         )
+        container.env = request.env or None
         mine.containers[name] = container
         wait_ns = behaviour.start_delay_ns
         is_present = image in images
@@ -289,7 +303,8 @@ class SimRuntime:
 
     # -- answers
 
-    def simulated_probe(self, uid: str, container: str, kind: str, now_ns: int) -> bool | None:
+    def is_well(self, uid: str, container: str, kind: str, now_ns: int) -> bool:
+        """What a probe (liveness, readiness, startup) of a container says."""
         mine = self._pods.get(uid)
         found = mine.containers.get(container) if mine is not None else None
         if found is None or not found.started_ns or found.exited is not None:
@@ -299,13 +314,27 @@ class SimRuntime:
             return behaviour.unhealthy_after_ns is None or age_ns < behaviour.unhealthy_after_ns
         return age_ns >= behaviour.ready_after_ns
 
+    def hook_code(self, uid: str, container: str, kind: str) -> int:
+        """What a hook (postStart, preStop) of a container is said to end with; 0: nothing is said."""
+        mine = self._pods.get(uid)
+        found = mine.containers.get(container) if mine is not None else None
+        if found is None:
+            return 0
+        return found.behaviour.post_start_code if kind == POST_START else found.behaviour.pre_stop_code
+
     async def exec(self, request: ExecRequest) -> SimExec:
-        self._running(request)
-        return SimExec(request)
+        return SimExec(request, await self._inside(request), self._clock)
 
     async def exec_sync(self, request: ExecRequest, timeout: float) -> ExecResult:
-        self._running(request)
-        return ExecResult(0, SimExec(request).text)
+        result = await run_to_end(request, await self._inside(request), self._clock, timeout=timeout)
+        return ExecResult(result.code, (result.output + result.errors)[:MOST_OUTPUT])
+
+    async def _inside(self, request: ExecRequest) -> ContainerView | None:
+        container = self._running(request)
+        return await self._look_inside(request.uid, request.container, container.env)
+
+    def forward_address(self, pod: Pod) -> str:
+        raise WorldError(f"pod {pod.metadata.name} is simulated, so nothing listens on its ports")
 
     def has_image(self, image: str) -> bool:
         return any(image in images for images in self._images.values())
@@ -431,38 +460,12 @@ class SimRuntime:
         self._listener(event)
 
 
-class SimExec:
-    """A command in a simulated container: it says what it would have run, and ends well."""
-
-    def __init__(self, request: ExecRequest) -> None:
-        self.text: Final = f"simulated: {' '.join(request.command)}\n".encode()
-        self._over = asyncio.Event()
-        if not request.has_stdin:
-            self._over.set()
-
-    async def output(self) -> AsyncIterator[tuple[int, bytes]]:
-        yield 1, self.text
-        await self._over.wait()
-
-    async def write(self, data: bytes) -> None:
-        """Nobody reads it."""
-
-    async def close_stdin(self) -> None:
-        self._over.set()
-
-    async def resize(self, width: int, height: int) -> None:
-        """There is no terminal."""
-
-    async def wait(self) -> int:
-        await self._over.wait()
-        return 0
-
-    async def kill(self) -> None:
-        self._over.set()
-
-
 def _nobody(event: RuntimeEvent) -> None:
     """Before an agent is there, and after."""
+
+
+async def _nothing(uid: str, container: str, env: Mapping[str, str] | None) -> None:
+    """Nobody has told what is inside of containers."""
 
 
 def _statuses(pod: Pod) -> tuple[ContainerStatus, ...]:

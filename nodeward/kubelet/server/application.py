@@ -36,9 +36,7 @@ class KubeletServer:
     def __init__(self, hosts: Hosts, clock: Clock, metrics: Metrics) -> None:
         self._hosts = hosts
         self._clock = clock
-        self._pages = HealthPages(
-            metrics, {"syncloop": lambda: all(each.host.is_healthy for each in hosts())}
-        )
+        self._pages = HealthPages(metrics, {"syncloop": lambda: all(each.is_healthy for each in hosts())})
         self._streams = Streams(hosts, clock)
 
     async def handle(self, request: Request, peer: Peer) -> Answer:
@@ -80,8 +78,8 @@ class KubeletServer:
     def _pods(self, *, only_running: bool) -> Answer:
         now_ns = self._clock.now_ns()
         pods = []
-        for served in self._hosts():
-            for agent in served.host.nodes.agents.values():
+        for host in self._hosts():
+            for agent in host.nodes.agents.values():
                 for held in agent.held.values():
                     status = held.life.status(now_ns)
                     if not only_running or status.phase == "Running":

@@ -24,31 +24,19 @@ class Refused(NodewardError):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A host, and where on the machine the logs of its pods are ("": its containers are simulated)."""
-
-    host: Host
-    log_root: str = ""
-
-
 #: The hosts as they are now.
-Hosts = Callable[[], Iterable[Served]]
+Hosts = Callable[[], Iterable[Host]]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """A pod, and who runs it."""
 
-    served: Served
+    host: Host
     held: Held
 
     def status(self, now_ns: int) -> PodStatus:
         return self.held.life.status(now_ns)
-
-    @property
-    def is_real(self) -> bool:
-        return self.served.host.runtime.is_real
 
     def running_id(self, container: str, now_ns: int) -> str:
         """The id of the instance that runs; "" if none does."""
@@ -57,10 +45,10 @@ class Found:
 
 
 def find_pod(hosts: Hosts, namespace: str, name: str, missing: str = "pod does not exist") -> Found:
-    for served in hosts():
-        held = served.host.find_pod(namespace, name)
+    for host in hosts():
+        held = host.find_pod(namespace, name)
         if held is not None:
-            return Found(served, held)
+            return Found(host, held)
     raise Refused(404, missing)
 
 

@@ -8,8 +8,6 @@ from typing import Final
 from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
 from nodeward.base.timestamp import TimestampError, parse_rfc3339
-from nodeward.kubelet.log_files import container_log_path, pod_log_directory
-from nodeward.kubelet.logs import read_log
 from nodeward.kubelet.runtime.interface import LogOptions
 from nodeward.kubelet.server.finding import Found, Hosts, Refused, find_pod, has_container, log_attempt
 from nodeward.machinery.clock import Clock
@@ -17,8 +15,6 @@ from nodeward.machinery.serving.answer import Answer
 from nodeward.machinery.serving.pouring import Pouring
 
 TEXT: Final = "text/plain"
-#: All there is to say about the output of a container that is only a description.
-SIMULATED: Final = b"this container is simulated: it runs nothing and writes nothing\n"
 _SECOND: Final = 10**9
 _STREAMS: Final = {
     "": frozenset({"stdout", "stderr"}),
@@ -38,8 +34,6 @@ async def container_logs(
         raise Refused(404, f"container {quote(container)} not found in pod {quote(pod)}")
     status = found.status(clock.now_ns())
     attempt = log_attempt(status, pod, container, previous=options.is_previous)
-    if not found.is_real:
-        return _answer(_simulated(options, clock, found, container), clock)
     source = output(found, container, attempt, options, clock)
     # The first piece is waited for, so that a log that is not there is an answer and not a stream that breaks off;
     # one that is there and empty, and is followed, has none yet.
@@ -59,11 +53,11 @@ def output(
 ) -> AsyncGenerator[tuple[int, bytes], None]:
     """The output of one instance of a container, while it runs if it is followed."""
     running = found.running_id(container, clock.now_ns()) if options.follow else ""
-    directory = pod_log_directory(found.served.log_root, found.held.life.pod)
-    return read_log(
-        container_log_path(directory, container, attempt),
+    return found.held.agent.services.logs.read(
+        found.held.life.pod,
+        container,
+        attempt,
         options,
-        clock,
         lambda: bool(running) and found.running_id(container, clock.now_ns()) == running,
         from_end=from_end,
     )
@@ -123,16 +117,6 @@ async def _texts(
         yield first[1]
     async for _, text in source:
         yield text
-
-
-async def _simulated(
-    options: LogOptions, clock: Clock, found: Found, container: str
-) -> AsyncGenerator[bytes, None]:
-    if options.tail_lines != 0:
-        yield SIMULATED[: options.limit_bytes]
-    running = found.running_id(container, clock.now_ns())
-    while options.follow and running and found.running_id(container, clock.now_ns()) == running:
-        await clock.sleep(1)
 
 
 def _answer(

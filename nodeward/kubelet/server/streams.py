@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeAlias
+
+from msgspec.structs import replace
 
 from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
@@ -19,7 +21,7 @@ from nodeward.features.declared.extend_web_sockets import NAME as EXTEND_WEB_SOC
 from nodeward.kubelet.runtime.interface import ExecRequest, LogOptions
 from nodeward.kubelet.server.channels import V4, V5, StreamOptions, Wire, run_command, show_output
 from nodeward.kubelet.server.finding import Found, Hosts, Refused, find_pod, has_container, log_attempt
-from nodeward.kubelet.server.log_page import SIMULATED, output
+from nodeward.kubelet.server.log_page import output
 from nodeward.kubelet.server.port_forwarding import PROTOCOL, TUNNELLED, PortForwarding
 from nodeward.kubelet.server.spdy_channels import SpdyChannels
 from nodeward.machinery.clock import Clock
@@ -34,7 +36,6 @@ LOG: Final = logging.getLogger(__name__)
 SPDY: Final = "SPDY/3.1"
 #: Servers ask with even numbers.
 _OUR_PING: Final = 2
-LOCALHOST: Final = "127.0.0.1"
 #: Talks to a caller until all is said; told whether the caller can close single streams.
 Run: TypeAlias = Callable[[Wire, bool], Coroutine[Any, Any, None]]
 
@@ -69,7 +70,7 @@ class Streams:
         if not command:
             raise Refused(400, "you must specify a command")
         wanted = ExecRequest(found.held.uid, container, command, options.has_stdin, options.is_tty)
-        runtime = found.served.host.runtime
+        runtime = found.host.runtime
 
         def run(wire: Wire, closes_streams: bool) -> Coroutine[Any, Any, None]:
             return run_command(wire, options, lambda: runtime.exec(wanted), closes_streams=closes_streams)
@@ -93,30 +94,17 @@ class Streams:
         attempt = log_attempt(found.status(now_ns), pod, container, previous=False)
 
         def run(wire: Wire, closes_streams: bool) -> Coroutine[Any, Any, None]:
-            return show_output(wire, options, self._output(found, container, attempt), options.is_tty)
+            source = output(found, container, attempt, LogOptions(follow=True), self._clock, from_end=True)
+            return show_output(wire, options, source, options.is_tty)
 
         return self._switch(request, found, options, run)
-
-    def _output(self, found: Found, container: str, attempt: int) -> AsyncIterator[tuple[int, bytes]]:
-        if found.is_real:
-            return output(found, container, attempt, LogOptions(follow=True), self._clock, from_end=True)
-        return self._simulated(found, container)
-
-    async def _simulated(self, found: Found, container: str) -> AsyncIterator[tuple[int, bytes]]:
-        yield 1, SIMULATED
-        running = found.running_id(container, self._clock.now_ns())
-        while found.running_id(container, self._clock.now_ns()) == running:
-            await self._clock.sleep(1)
 
     def port_forward(self, request: Request, namespace: str, pod: str) -> Answer:
         found = find_pod(self._hosts, namespace, pod)
         status = found.status(self._clock.now_ns())
         if status.phase != "Running":
             raise Refused(500, f"pod not found ({quote(f'{pod}_{namespace}')})")
-        if not found.is_real:
-            raise Refused(500, f"pod {pod} is simulated, so nothing listens on its ports")
-        # Processes on this machine listen where they like; only a pod with a network of its own has an address.
-        host = status.pod_ip if status.pod_ip and status.pod_ip != status.host_ip else LOCALHOST
+        host = found.host.runtime.forward_address(replace(found.held.life.pod, status=status))
         if wants_websocket(request):
             protocols = (TUNNELLED,) if self._has_web_sockets(found) else ()
             answer, socket, _ = accept(request, protocols, self._clock)

@@ -1,4 +1,4 @@
-"""Claims of pods: which volume serves one, and where on this node it lies.
+"""Claims of pods: which volume serves one, and where on this node it lies. Volume managers call it.
 
 Only volumes that are a path of the node can be used without a driver (hostPath and local); every other kind is
 refused by its name, so that users see what is missing rather than a pod that waits.
@@ -19,6 +19,12 @@ from nodeward.kubelet.volumes.objects import NotThere, Objects
 
 async def claimed_path(pod: Pod, volume: Volume, objects: Objects) -> tuple[Path, bool]:
     """Where a claim's volume lies, and whether it may only be read."""
+    found, is_read_only = await bound_volume(pod, volume, objects)
+    return _path(found), is_read_only
+
+
+async def bound_volume(pod: Pod, volume: Volume, objects: Objects) -> tuple[PersistentVolume, bool]:
+    """The persistent volume bound to a pod's claim, and whether it may only be read."""
     namespace = pod.metadata.namespace
     source = volume.persistent_volume_claim
     name = source.claim_name if source is not None else f"{pod.metadata.name}-{volume.name}"
@@ -46,7 +52,7 @@ async def claimed_path(pod: Pod, volume: Volume, objects: Objects) -> tuple[Path
     reference = found.spec.claim_ref
     if reference is None or (reference.uid and reference.uid != claim.metadata.uid):
         raise WorldError(f"PV {quote(found.metadata.name)} is not bound to PVC {quote(shown)}")
-    return _path(found), bool(source is not None and source.read_only)
+    return found, bool(source is not None and source.read_only)
 
 
 def _path(volume: PersistentVolume) -> Path:

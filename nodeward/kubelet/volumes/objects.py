@@ -2,15 +2,17 @@
 
 Each is remembered for a minute, as upstream's kubelet does when it does not watch; one that may not change any more is
 remembered as long as it is wanted. When the API cannot be asked, what was known last counts: a container that
-crashes while the control plane is away must be able to start again.
+crashes while the control plane is away must be able to start again. Pods that ask for the same object at the same
+time share one request. A node with real containers has its own store, simulated nodes of one process share one.
 
-What must stay true: a pod that was just prepared is answered from the API, not from memory; "not found" is an answer
-and is never remembered.
+What must stay true: a pod that starts is answered from the API, or with an answer at most `fresh_ns` old; "not found"
+is an answer and is never remembered; an object that is known is given without waiting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 
@@ -42,15 +44,28 @@ class NotThere(WorldError):
 class _Remembered:
     value: Any
     until_ns: int
+    read_ns: int
 
 
 class Objects:
-    """What one node reads for its pods."""
+    """What one node, or all simulated nodes of a process, read for their pods.
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    `fresh_ns`: how old an answer may be for a pod that starts now.
+    """
+
+    def __init__(self, client: Client, clock: Clock, fresh_ns: int = 0) -> None:
         self._client = client
         self._clock = clock
+        self._fresh_ns = fresh_ns
         self._known: dict[tuple[str, str, str], _Remembered] = {}
+        self._reading: dict[tuple[str, str, str], asyncio.Task[Any]] = {}
+
+    async def aclose(self) -> None:
+        """Cancel the requests that are under way."""
+        tasks = list(self._reading.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def config_map(self, namespace: str, name: str) -> ConfigMap:
         return await self._get(ConfigMap, namespace, name)
@@ -71,10 +86,12 @@ class Objects:
         return await self._remember(("services", namespace, ""), read, SERVICES_TTL_NS)
 
     def expect_fresh(self, pod: Pod) -> None:
-        """A pod starts: what its namespace's objects say is asked anew."""
+        """A pod starts: what is known of its namespace's objects, and is not fresh, is asked anew."""
         namespace = pod.metadata.namespace
-        for key in [key for key in self._known if key[1] in ("", namespace)]:
-            self._known[key].until_ns = 0
+        oldest_ns = self._clock.monotonic_ns() - self._fresh_ns
+        for key, known in self._known.items():
+            if key[1] in ("", namespace) and known.read_ns <= oldest_ns:
+                known.until_ns = 0
 
     async def _get(self, kind: type[_T], namespace: str, name: str) -> _T:
         async def read() -> _T:
@@ -83,14 +100,13 @@ class Objects:
         return await self._remember((kind.__name__, namespace, name), read, OBJECT_TTL_NS)
 
     async def _remember(
-        self, key: tuple[str, str, str], read: Callable[[], Awaitable[_T]], ttl_ns: int
+        self, key: tuple[str, str, str], read: Callable[[], Coroutine[Any, Any, _T]], ttl_ns: int
     ) -> _T:
-        now_ns = self._clock.monotonic_ns()
         known = self._known.get(key)
-        if known is not None and now_ns < known.until_ns:
+        if known is not None and self._clock.monotonic_ns() < known.until_ns:
             return cast(_T, known.value)
         try:
-            value = await read()
+            return await self._shared(key, read, ttl_ns)
         except ApiError as error:
             if error.reason == "NotFound":
                 self._known.pop(key, None)
@@ -103,9 +119,35 @@ class Objects:
             if known is not None:
                 return cast(_T, known.value)
             raise
+
+    async def _shared(
+        self, key: tuple[str, str, str], read: Callable[[], Coroutine[Any, Any, _T]], ttl_ns: int
+    ) -> _T:
+        """Send one request for all that ask at the same time; it goes on when one of them is cancelled.
+
+        A store that must be fresh shares nothing: a request under way may be older than the pod that asks.
+        """
+        if not self._fresh_ns:
+            return await asyncio.create_task(self._read(key, read, ttl_ns))
+        task = self._reading.get(key)
+        if task is None:
+            task = self._reading[key] = asyncio.create_task(self._read(key, read, ttl_ns))
+            task.add_done_callback(lambda done: self._is_read(key, done))
+        return cast(_T, await asyncio.shield(task))
+
+    async def _read(
+        self, key: tuple[str, str, str], read: Callable[[], Coroutine[Any, Any, _T]], ttl_ns: int
+    ) -> _T:
+        now_ns = self._clock.monotonic_ns()
+        value = await read()
         lasts_ns = 1440 * MINUTE if getattr(value, "immutable", None) else ttl_ns
         self._known.pop(key, None)
-        self._known[key] = _Remembered(value, self._clock.monotonic_ns() + lasts_ns)
+        self._known[key] = _Remembered(value, now_ns + lasts_ns, now_ns)
         while len(self._known) > _MOST:
             del self._known[next(iter(self._known))]
         return value
+
+    def _is_read(self, key: tuple[str, str, str], task: asyncio.Task[Any]) -> None:
+        self._reading.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # everybody who asked may be gone: nobody else would look at it

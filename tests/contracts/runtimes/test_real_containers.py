@@ -247,11 +247,9 @@ def test_a_container_runs_on_the_cpus_it_was_given_and_so_do_commands_in_it(real
     real.play(play)
 
 
-def test_nobody_answers_probes_for_a_real_container(real: Ground) -> None:
+def test_ports_of_a_real_pod_can_be_reached_from_its_machine(real: Ground) -> None:
     async def play(scene: Scene) -> None:
         pod, _ = await scene.running()
-        assert (
-            scene.runtime.simulated_probe(pod.metadata.uid, "c0", "readiness", scene.clock.now_ns()) is None
-        )
+        assert scene.runtime.forward_address(pod) == "127.0.0.1"
 
     real.play(play)

@@ -17,7 +17,7 @@ from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.probing.answer import Answer
 from nodeward.kubelet.probing.command import ask_node
 from nodeward.kubelet.probing.grpc import METHOD, ask_grpc, decode_answer, encode_request
-from nodeward.kubelet.probing.prober import Prober
+from nodeward.kubelet.probing.prober import NetworkProber
 from nodeward.kubelet.probing.tcp import ask_tcp
 from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.machinery.clock import RealClock, VirtualClock
@@ -158,7 +158,7 @@ def test_a_command_that_is_not_there_could_not_be_asked() -> None:
 
 
 def test_gates_are_probed_on_the_node_itself() -> None:
-    prober = Prober(SimRuntime(VirtualClock()), CLOCK)
+    prober = NetworkProber(SimRuntime(VirtualClock()), CLOCK)
 
     async def main() -> list[ProbeOutcome]:
         async with serving(Web(ok=reply(200, b"yes"))) as port:
@@ -173,7 +173,7 @@ def test_gates_are_probed_on_the_node_itself() -> None:
             # Nobody answers there: this one waits as long as it may.
             nobody = Probe(grpc=GRPCAction(port=free_port()))
             gates.append(GateProbe(nobody, timeout_ns=SECOND // 4))
-            return [await prober.ask_gate(gate) for gate in gates]
+            return [await prober.gate_probe(gate) for gate in gates]
 
     outcomes = asyncio.run(main())
     assert [each.is_success for each in outcomes] == [True, False, True, True, False, False]

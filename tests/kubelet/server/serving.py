@@ -1,7 +1,7 @@
 """An API server and a kubelet that runs real processes, on real TLS sockets, in a thread of its own.
 
 What kubectl, other clients and hostile peers talk to. Two nodes: `here` runs processes; `then` is simulated and of a
-version before KEP-4006, so that its kubelet knows SPDY only.
+version before KEP-4006, so that its kubelet knows SPDY only. With a containerd there is a third, `contained`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ from nodeward.features import Gates
 from nodeward.kubelet.agent import Agent
 from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.host import Host
+from nodeward.kubelet.local_services import LocalMachine
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
-from nodeward.kubelet.real_hands import RealHands
+from nodeward.kubelet.runtime.cri.runtime import CriRuntime
+from nodeward.kubelet.runtime.cri.sandbox_config import NodeSettings
 from nodeward.kubelet.runtime.process.runtime import ProcessRuntime
 from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.kubelet.server.application import KubeletServer
-from nodeward.kubelet.server.finding import Served
+from nodeward.kubelet.simulated.machines import SimulatedMachines
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import RealClock, SeededChance
 from nodeward.machinery.metrics import Metrics
@@ -41,10 +43,11 @@ from nodeward.machinery.serving.listener import Listener
 from nodeward.machinery.transport import Request
 from nodeward.store.memory import MemoryStore
 from tests.apiserver.running import settings
+from tests.kubelet.runtime.containerd import Containerd
 from tests.patience import PATIENCE_SECONDS
 
 T = TypeVar("T")
-HERE, THEN = "here", "then"
+HERE, THEN, CONTAINED = "here", "then", "contained"
 
 
 def context_of(pki: Pki, pair: KeyPair) -> ssl.SSLContext:
@@ -57,8 +60,9 @@ def context_of(pki: Pki, pair: KeyPair) -> ssl.SSLContext:
 class Serving:
     """`start` and `stop` it; `do` runs something on its loop."""
 
-    def __init__(self, home: Path, gates: str = "") -> None:
+    def __init__(self, home: Path, gates: str = "", containerd: Containerd | None = None) -> None:
         self.home = home
+        self._containerd = containerd
         self._gates = gates
         self.clock = RealClock()
         self.pki = Pki(home / "pki", self.clock.now_ns())
@@ -117,10 +121,17 @@ class Serving:
         client = self.client = server.client("test")
 
         processes = ProcessRuntime(self.home / "runtime", clock, chance.child("runtime"))
-        hosts = (
-            Served(Host(client, clock, chance.child("host"), processes), str(self.home / "logs")),
-            Served(Host(client, clock, chance.child("fleet"), SimRuntime(clock))),
-        )
+        root = self.home / "kubelet"
+        root.mkdir()
+        machine = LocalMachine(client, clock, chance.child("machine"), processes, root, self.home / "logs")
+        simulated = SimRuntime(clock)
+        machines = SimulatedMachines(client, clock, chance.child("machines"), simulated)
+        hosts = [
+            Host(client, clock, chance.child("host"), processes, machine),
+            Host(client, clock, chance.child("fleet"), simulated, machines),
+        ]
+        if self._containerd is not None:
+            hosts.append(self._contained(self._containerd, client))
         kubelet = KubeletServer(lambda: hosts, clock, Metrics())
 
         async def handle(request: Request, peer: Peer) -> Answer:
@@ -132,17 +143,27 @@ class Serving:
         running.push_async_callback(kubelet.aclose)
         tls = server_context(self.pki.kubelet_serving(("127.0.0.1",)), self.pki.authority_path)
         self.kubelet_port = await self.kubelets.listen("127.0.0.1", 0, tls)
-        for served in hosts:
-            running.push_async_callback(served.host.stop)
-            await served.host.start()
+        for host in hosts:
+            running.push_async_callback(host.stop)
+            await host.start()
         here = NodeSpecification(HERE, NodeModel(), addresses=("127.0.0.1",), boot_id="b")
-        root = self.home / "kubelet"
-        root.mkdir()
-        hands = RealHands(here, client, clock, chance.child("hands"), processes, root, self.home / "logs")
-        agent = hosts[0].host.add_node(here, hands)
+        agent = hosts[0].add_node(here)
         running.push_async_callback(self._remove_pods, agent)  # or their processes would outlive the tests
         old = NodeModel(settings=KubeletSettings(gates=Gates.of("1.35")), kubelet_version="v1.35.0")
-        hosts[1].host.add_node(NodeSpecification(THEN, old, addresses=("10.0.0.9",), boot_id="b"))
+        hosts[1].add_node(NodeSpecification(THEN, old, addresses=("10.0.0.9",), boot_id="b"))
+        if self._containerd is not None:
+            model = NodeModel(runtime_version=hosts[2].runtime.version)
+            there = NodeSpecification(CONTAINED, model, addresses=("127.0.0.1",), boot_id="b")
+            running.push_async_callback(self._remove_pods, hosts[2].add_node(there))
+
+    def _contained(self, containerd: Containerd, client: Client) -> Host:
+        """The host of a node with containers of containerd."""
+        node_settings = NodeSettings(cgroup_root=containerd.cgroup_root)
+        runtime = CriRuntime(containerd.socket, self.clock, settings=node_settings, host_ips=("127.0.0.1",))
+        chance, root = SeededChance(4), self.home / "contained"
+        root.mkdir()
+        machine = LocalMachine(client, self.clock, chance.child("machine"), runtime, root)
+        return Host(client, self.clock, chance, runtime, machine)
 
     async def _remove_pods(self, agent: Agent) -> None:
         for held in list(agent.held.values()):
@@ -188,8 +209,8 @@ class Serving:
 
 
 @contextmanager
-def serving(home: Path, gates: str = "") -> Iterator[Serving]:
-    made = Serving(home, gates)
+def serving(home: Path, gates: str = "", containerd: Containerd | None = None) -> Iterator[Serving]:
+    made = Serving(home, gates, containerd)
     made.start()
     try:
         yield made

@@ -32,7 +32,7 @@ async def refused(node: Machine, spec: dict[str, Any], name: str = "bad") -> str
     """Why the volumes of a pod cannot be made."""
     pod = await node.pod(spec, name=name)
     with pytest.raises(WorldError) as caught:
-        await node.hands.prepare(pod)
+        await node.services.volumes.mount(pod)
     return str(caught.value)
 
 
@@ -50,7 +50,7 @@ def test_config_maps_and_secrets_are_files(tmp_path: Path) -> None:
                     {"name": "s", "secret": {"secretName": "s", "items": items, "defaultMode": 0o600}},
                 )
             )
-            logs = await node.hands.prepare(pod)
+            logs = await node.services.volumes.mount(pod)
             assert Path(logs) == tmp_path / "logs" / "pods" / f"default_p_{pod.metadata.uid}"
             config = node.volume(pod, "configmap", "cm")
             assert (config / "a").read_text() == "one"
@@ -68,14 +68,14 @@ def test_a_changed_config_map_reaches_the_files_within_two_minutes(tmp_path: Pat
         async with machine(clock, tmp_path) as node:
             made = await node.client.create(ConfigMap(metadata=named("cm"), data={"a": "one", "b": "x"}))
             pod = await node.pod(volumes({"name": "v", "configMap": {"name": "cm"}}))
-            await node.hands.prepare(pod)
+            await node.services.volumes.mount(pod)
             made.data = {"a": "two"}
             await node.client.update(made)
-            await node.hands.refresh(pod)
+            await node.services.volumes.refresh(pod)
             at = node.volume(pod, "configmap", "v")
             assert (at / "a").read_text() == "one"
             await clock.sleep(61)
-            await node.hands.refresh(pod)
+            await node.services.volumes.refresh(pod)
             assert (at / "a").read_text() == "two"
             assert not (at / "b").exists()
 
@@ -87,11 +87,11 @@ def test_files_stay_as_they_were_when_their_config_map_is_deleted(tmp_path: Path
         async with machine(clock, tmp_path) as node:
             await node.client.create(ConfigMap(metadata=named("cm"), data={"a": "one"}))
             pod = await node.pod(volumes({"name": "v", "configMap": {"name": "cm"}}))
-            await node.hands.prepare(pod)
+            await node.services.volumes.mount(pod)
             await node.client.delete(ConfigMap, "cm", "default")
             await clock.sleep(61)
             with pytest.raises(WorldError):
-                await node.hands.refresh(pod)
+                await node.services.volumes.refresh(pod)
             assert (node.volume(pod, "configmap", "v") / "a").read_text() == "one"
 
     run_virtual(main)
@@ -120,11 +120,11 @@ def test_what_is_optional_may_be_missing_and_comes_later(tmp_path: Path) -> None
     async def main(clock: VirtualClock) -> None:
         async with machine(clock, tmp_path) as node:
             pod = await node.pod(volumes({"name": "v", "configMap": {"name": "later", "optional": True}}))
-            await node.hands.prepare(pod)
+            await node.services.volumes.mount(pod)
             at = node.volume(pod, "configmap", "v")
             assert [name for name in os.listdir(at) if not name.startswith("..")] == []
             await node.client.create(ConfigMap(metadata=named("later"), data={"a": "one"}))
-            await node.hands.refresh(pod)
+            await node.services.volumes.refresh(pod)
             assert (at / "a").read_text() == "one"
 
     run_virtual(main)
@@ -149,7 +149,7 @@ def test_fields_of_the_pod_are_files_that_follow_it(tmp_path: Path) -> None:
                 volumes({"name": "v", "downwardAPI": {"items": items}}),
                 labels={"tier": "front", "app": "ab"},
             )
-            await node.hands.prepare(pod)
+            await node.services.volumes.mount(pod)
             at = node.volume(pod, "downward-api", "v")
             assert (at / "labels").read_text() == 'app="ab"\ntier="front"'
             assert (at / "tier").read_text() == "front"
@@ -157,7 +157,7 @@ def test_fields_of_the_pod_are_files_that_follow_it(tmp_path: Path) -> None:
             assert (at / "cpu").read_text() == "4000"
             changed = codec.from_tree(codec.to_tree(pod), Pod)
             changed.metadata.labels = {"tier": "back"}
-            await node.hands.refresh(changed)
+            await node.services.volumes.refresh(changed)
             assert (at / "labels").read_text() == 'tier="back"'
 
     run_virtual(main)
@@ -177,17 +177,17 @@ def test_a_projected_volume_holds_several_sources_and_a_token_that_is_renewed(tm
                 },
             ]
             pod = await node.pod(volumes({"name": "v", "projected": {"sources": sources}}))
-            await node.hands.prepare(pod)
+            await node.services.volumes.mount(pod)
             at = node.volume(pod, "projected", "v")
             first = (at / "token").read_text()
             assert first.count(".") == 2
             assert (at / "ca.crt").read_text() == "cert"
             assert (at / "namespace").read_text() == "default"
             await clock.sleep(40 * 60)
-            await node.hands.refresh(pod)
+            await node.services.volumes.refresh(pod)
             assert (at / "token").read_text() == first
             await clock.sleep(9 * 60)
-            await node.hands.refresh(pod)
+            await node.services.volumes.refresh(pod)
             assert (at / "token").read_text() != first
 
     run_virtual(main)
@@ -198,15 +198,15 @@ def test_a_token_that_cannot_be_renewed_is_used_until_it_has_expired(tmp_path: P
         async with machine(clock, tmp_path) as node:
             sources = [{"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}]
             pod = await node.pod(volumes({"name": "v", "projected": {"sources": sources}}))
-            await node.hands.prepare(pod)
+            await node.services.volumes.mount(pod)
             first = (node.volume(pod, "projected", "v") / "token").read_text()
             await node.client.delete(Pod, "p", "default", grace_period=0)
             await clock.sleep(50 * 60)
-            await node.hands.refresh(pod)
+            await node.services.volumes.refresh(pod)
             assert (node.volume(pod, "projected", "v") / "token").read_text() == first
             await clock.sleep(11 * 60)
             with pytest.raises(WorldError, match="token of default/default expired and refresh failed"):
-                await node.hands.refresh(pod)
+                await node.services.volumes.refresh(pod)
 
     run_virtual(main)
 
@@ -219,7 +219,7 @@ def test_trust_bundles_are_refused_by_name(tmp_path: Path) -> None:
             spec = {"containers": [], **volumes({"name": "v", "projected": {"sources": [source]}})}
             pod.spec = codec.from_tree({"spec": spec}, Pod).spec
             with pytest.raises(WorldError, match="ClusterTrustBundle projections are not supported"):
-                await node.hands.prepare(pod)
+                await node.services.volumes.mount(pod)
 
     run_virtual(main)
 
@@ -228,17 +228,17 @@ def test_an_empty_directory_is_open_to_all_and_outlives_the_kubelet(tmp_path: Pa
     async def main(clock: VirtualClock) -> None:
         async with machine(clock, tmp_path) as node:
             pod = await node.pod(volumes({"name": "v", "emptyDir": {"medium": "Memory"}}))
-            await node.hands.prepare(pod)
+            await node.services.volumes.mount(pod)
             at = node.volume(pod, "empty-dir", "v")
             assert stat.S_IMODE(at.stat().st_mode) == 0o777
             (at / "kept").write_text("x")
-            await node.hands.prepare(pod)
+            await node.services.volumes.mount(pod)
             assert (at / "kept").read_text() == "x"
-            await node.hands.release(pod)
+            await node.services.volumes.unmount(pod.metadata.uid)
             assert not (tmp_path / "pods" / pod.metadata.uid).exists()
             logs = tmp_path / "logs" / "pods" / f"default_p_{pod.metadata.uid}"
             assert logs.is_dir()
-            await node.hands.forget(pod.metadata.uid)
+            await node.services.volumes.forget(pod.metadata.uid)
             assert not logs.exists()
 
     run_virtual(main)
@@ -256,9 +256,9 @@ def test_taking_a_volume_away_leaves_what_it_pointed_to(tmp_path: Path) -> None:
                     {"name": "e", "emptyDir": {}},
                 )
             )
-            await node.hands.prepare(pod)
+            await node.services.volumes.mount(pod)
             (node.volume(pod, "empty-dir", "e") / "link").symlink_to(host)
-            await node.hands.release(pod)
+            await node.services.volumes.unmount(pod.metadata.uid)
             assert (host / "mine").read_text() == "x"
 
     run_virtual(main)
@@ -301,8 +301,8 @@ def test_a_bound_claim_leads_to_its_volume_on_the_node(tmp_path: Path) -> None:
                     **volumes({"name": "v", "persistentVolumeClaim": {"claimName": "claim"}}),
                 }
             )
-            await node.hands.prepare(pod)
-            request = await node.hands.request(pod, "c", 0)
+            await node.services.volumes.mount(pod)
+            request = await node.request(pod)
             (mount,) = request.mounts
             assert (mount.source, mount.target) == (str(tmp_path / "data" / "mine"), "/data")
             assert (tmp_path / "data" / "mine").is_dir()

@@ -47,6 +47,7 @@ from nodeward.kubelet.runtime.interface import (
     SandboxStarted,
 )
 from nodeward.machinery.clock import Clock
+from nodeward.machinery.eager import own_task
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ _IMAGES_SECONDS: Final = 30.0
 #: How long `stop` waits for what is nearly done.
 _FINISH_SECONDS: Final = 2.0
 _MOST_OUTPUT: Final = 16 * 1024
+_LOCALHOST: Final = "127.0.0.1"
 _NS: Final = 1e9
 _NOT_CREATED: Final = "CreateContainerError"
 
@@ -78,8 +80,6 @@ class CriRuntime:
     `network`: "auto", "pod" or "host" (see the package); `host_ips`: the node's addresses, which pods in its network
     have.
     """
-
-    is_real: bool = True
 
     def __init__(
         self,
@@ -214,13 +214,11 @@ class CriRuntime:
 
     # -- answers
 
-    def simulated_probe(self, uid: str, container: str, kind: str, now_ns: int) -> bool | None:
-        return None
-
     async def exec(self, request: ExecRequest) -> StreamedExec:
         container_id = self._running(request).id
         return await execute(self._call, container_id, request, lambda: container_id in self._watcher)
 
+    @own_task
     async def exec_sync(self, request: ExecRequest, timeout: float) -> ExecResult:
         running = self._running(request)
         try:
@@ -238,6 +236,11 @@ class CriRuntime:
                 raise TimeoutError(f"command took longer than {timeout:g}s") from None
             raise
         return ExecResult(answer.exit_code, (answer.stdout + answer.stderr)[:_MOST_OUTPUT])
+
+    def forward_address(self, pod: Pod) -> str:
+        """A pod on the host's network is this machine."""
+        status = pod.status
+        return status.pod_ip if status.pod_ip and status.pod_ip != status.host_ip else _LOCALHOST
 
     def has_image(self, image: str) -> bool:
         return self._images.has(image)

@@ -53,6 +53,7 @@ from nodeward.kubelet.runtime.process.notes import STARTED, Plan, Started
 from nodeward.kubelet.runtime.process.planning import Unfit, plan_of
 from nodeward.kubelet.runtime.process.watching import Watch, read_all
 from nodeward.machinery.clock import Chance, Clock
+from nodeward.machinery.eager import own_task
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -72,7 +73,6 @@ class ProcessRuntime:
     """Local processes as containers, with everything about them under one directory."""
 
     version: str = VERSION
-    is_real: bool = True
 
     def __init__(
         self, root: Path, clock: Clock, chance: Chance, *, may_mount: bool = True, has_pidfd: bool = True
@@ -249,9 +249,6 @@ class ProcessRuntime:
 
     # -- answers
 
-    def simulated_probe(self, uid: str, container: str, kind: str, now_ns: int) -> bool | None:
-        return None
-
     async def exec(self, request: ExecRequest) -> ProcessExec:
         pod = self._pods.get(request.uid)
         found = pod.latest(request.container) if pod is not None else None
@@ -266,6 +263,7 @@ class ProcessRuntime:
             await session.kill()
         return session
 
+    @own_task
     async def exec_sync(self, request: ExecRequest, timeout: float) -> ExecResult:
         parts = bytearray()
         try:
@@ -279,6 +277,10 @@ class ProcessRuntime:
                     await session.kill()
         except TimeoutError:
             raise TimeoutError(f"command {request.command!r} timed out after {timeout:g} s") from None
+
+    def forward_address(self, pod: Pod) -> str:
+        """Processes listen on the machine itself."""
+        return ADDRESS
 
     def has_image(self, image: str) -> bool:
         return is_well_formed(image) and is_reachable(image)

@@ -14,8 +14,8 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.apiserver.server import ApiServer
 from nodeward.kubelet.host import Host
+from nodeward.kubelet.local_services import LocalMachine
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
-from nodeward.kubelet.real_hands import RealHands
 from nodeward.kubelet.runtime.cri.runtime import CriRuntime
 from nodeward.kubelet.runtime.cri.sandbox_config import NodeSettings
 from nodeward.kubelet.runtime.interface import ExecRequest
@@ -80,12 +80,13 @@ async def kubelet(server: ApiServer, containerd: Containerd, root: Path) -> Asyn
     client, chance = server.client("kubelet", KUBELET), RealChance()
     node_settings = NodeSettings(cgroup_root=containerd.cgroup_root)
     runtime = CriRuntime(containerd.socket, CLOCK, settings=node_settings, host_ips=("127.0.0.1",))
-    host = Host(client, CLOCK, chance, runtime, only_node=NODE)
+    machine = LocalMachine(client, CLOCK, chance, runtime, root)
+    host = Host(client, CLOCK, chance, runtime, machine, only_node=NODE)
     await host.start()
     try:
         model = NodeModel(runtime_version=runtime.version)
         node = NodeSpecification(NODE, model, addresses=("127.0.0.1",), boot_id="boot-1")
-        host.add_node(node, RealHands(node, client, CLOCK, chance, runtime, root))
+        host.add_node(node)
         yield host
     finally:
         await host.stop()
