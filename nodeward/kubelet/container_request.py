@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nodeward.api.core_v1.container import Container, EphemeralContainer
+from msgspec.structs import replace
+
+from nodeward.api.core_v1.container import Container, EphemeralContainer, ResourceRequirements
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
@@ -26,8 +28,12 @@ async def container_request(
     current: Callable[[], Pod],
     name: str,
     attempt: int,
+    allocated: ResourceRequirements | None = None,
 ) -> ContainerRequest:
-    """The request of one container. `current` gives the pod with the status its node knows: addresses are in it."""
+    """The request of one container. `current` gives the pod with the status its node knows: addresses are in it.
+
+    `allocated`: what the node has promised the container, if that may differ from its spec.
+    """
     container = container_of(pod, name)
     _check_user(pod, container)
     env = await environment.resolve(current, container)
@@ -36,9 +42,12 @@ async def container_request(
         log_path, termination_log = volumes.container_files(pod, container, attempt)
     except OSError as error:
         raise NotConfigured(CONFIG_ERROR, str(error)) from error
+    container = _as_container(container)
+    if allocated is not None and allocated is not container.resources and allocated != container.resources:
+        container = replace(container, resources=allocated)
     return ContainerRequest(
         pod,
-        _as_container(container),
+        container,
         attempt,
         env,
         command=expand_all(container.command, env),

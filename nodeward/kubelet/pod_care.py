@@ -39,6 +39,7 @@ from nodeward.kubelet.pods.commands import (
     StartSandbox,
     StopContainer,
     Tell,
+    UpdateResources,
 )
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
 from nodeward.kubelet.pods.probing import ProbeWorker, unhealthy
@@ -269,6 +270,8 @@ class PodCare:
                 runtime.remove_pod(pod.metadata.uid)
             case RunHook(name, kind, seconds):
                 self._tasks.start(self._run_hook(held, name, kind, seconds))
+            case UpdateResources(name, resources):
+                runtime.update_resources(pod.metadata.uid, name, resources)
             case Tell():
                 self._teller.about_pod(held.agent, pod, command)
             case DeleteFromApi():
@@ -368,7 +371,13 @@ class PodCare:
         pod, services = held.life.pod, held.agent.services
         try:
             request = await container_request(
-                services.volumes, services.environment, pod, lambda: self._current(held), name, attempt
+                services.volumes,
+                services.environment,
+                pod,
+                lambda: self._current(held),
+                name,
+                attempt,
+                held.life.allocated(name),
             )
         except WorldError as error:
             reason = error.reason if isinstance(error, NotConfigured) else CONFIG_ERROR

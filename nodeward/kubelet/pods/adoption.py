@@ -83,6 +83,7 @@ def _take(
     if len(instances) > 1 and instances[-2].exited is not None:
         life.last_exit = instances[-2].exited
     life.begin(latest.id, latest.image, latest.image_id, latest.started_ns, attempt)
+    life.in_force = latest.resources
     if latest.exited is not None:
         life.end(latest.exited)
     elif (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from nodeward.kubelet.runtime.resources import ContainerResources
+
 
 @dataclass(frozen=True, slots=True)
 class StartSandbox:
@@ -34,6 +36,14 @@ class RunHook:
     kind: str
     #: 0: as long as it takes
     timeout_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateResources:
+    """Give a running container other resources; the runtime tells what came of it."""
+
+    name: str
+    resources: ContainerResources
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,7 @@ Command: TypeAlias = (
     | StartContainer
     | StopContainer
     | RunHook
+    | UpdateResources
     | RemoveContainer
     | RemovePod
     | Tell

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from nodeward.api.core_v1.container import Container, EphemeralContainer, ResourceRequirements
 from nodeward.api.core_v1.pod_status import VolumeMountStatus
 from nodeward.kubelet.runtime.interface import ContainerExited
+from nodeward.kubelet.runtime.resources import ContainerResources, shown_resources
 
 AnyContainer: TypeAlias = Container | EphemeralContainer
 
@@ -67,6 +68,7 @@ class ContainerLife:
         "image_failures",
         "image_id",
         "image_update_ns",
+        "in_force",
         "is_passed",
         "is_ready",
         "is_restart_due",
@@ -126,11 +128,18 @@ class ContainerLife:
         # -- for the status
         #: what the node has promised it
         self.allocated: ResourceRequirements = spec.resources
+        #: what the runtime says is in force in the running instance; None: what was promised
+        self.in_force: ContainerResources | None = None
         self.mounts: list[VolumeMountStatus] | None = None
 
     @property
     def name(self) -> str:
         return self.spec.name
+
+    @property
+    def resources(self) -> ResourceRequirements:
+        """What the container has, as far as the runtime says; what it was promised, where the runtime says nothing."""
+        return shown_resources(self.allocated, self.in_force)
 
     @property
     def is_alive(self) -> bool:
@@ -175,6 +184,7 @@ class ContainerLife:
         self.stop = Stop.NOT
         self.is_restart_due = False
         self.retry_ns = self.show_ns = self.image_failures = 0
+        self.in_force = None
 
     def end(self, exited: ContainerExited) -> None:
         """The instance has ended."""

@@ -61,7 +61,7 @@ def container_status(state: PodState, life: ContainerLife) -> ContainerStatus:
         else:
             status.ready = status.started and life.is_ready
     if life.id and rules.has_container_resources:
-        status.resources = life.allocated
+        status.resources = life.resources
         status.allocated_resources = life.allocated.requests
     if spec.volume_mounts and rules.has_recursive_read_only:
         if life.mounts is None:

@@ -6,6 +6,7 @@ nothing; whatever the order, a container is never thought dead while it lives.
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from nodeward.kubelet.pods.commands import Command, RemoveContainer, RunHook
@@ -27,10 +28,14 @@ from nodeward.kubelet.runtime.interface import (
     ImagePulled,
     ImagePulling,
     PodGone,
+    ResourcesApplied,
+    ResourcesRefused,
     RuntimeEvent,
     SandboxFailed,
     SandboxStarted,
 )
+
+LOG: Final = logging.getLogger(__name__)
 
 #: It was made, and its command could not be run: as container runtimes tell it, that is an end of its own kind.
 NOT_RUN: Final = "RunContainerError"
@@ -68,13 +73,30 @@ def _sandbox(state: PodState, event: SandboxStarted | SandboxFailed, now_ns: int
 def _container(
     state: PodState,
     life: ContainerLife,
-    event: ImagePulling | ImagePulled | ContainerStarted | ContainerFailed | ContainerExited,
+    event: ImagePulling
+    | ImagePulled
+    | ContainerStarted
+    | ContainerFailed
+    | ContainerExited
+    | ResourcesApplied
+    | ResourcesRefused,
     now_ns: int,
     out: list[Command],
 ) -> None:
     if isinstance(event, ContainerExited):
         if life.state is State.RUNNING and event.id == life.id:
             _exited(state, life, event, now_ns)
+    elif isinstance(event, ResourcesApplied):
+        if life.state is State.RUNNING and event.id == life.id:
+            life.in_force = event.resources
+            state.resources = None
+    elif isinstance(event, ResourcesRefused):
+        LOG.warning(
+            "the resources of container %s of pod %s stay as they are: %s",
+            life.spec.name,
+            state.full_name(),
+            event.reason,
+        )
     elif life.state is not State.STARTING:
         return
     elif isinstance(event, ContainerStarted):
@@ -94,6 +116,7 @@ def _started(state: PodState, life: ContainerLife, event: ContainerStarted, out:
     if life.last_exit is not None and life.exit is not None and life.last_exit.id:
         out.append(RemoveContainer(life.last_exit.id))
     life.begin(event.id, event.image, event.image_id, event.at_ns, life.attempt)
+    life.in_force = event.resources
     name = life.spec.name
     out.append(created(name))
     out.append(started(name))

@@ -19,7 +19,7 @@ from nodeward.api.core_v1.pod_status import PodStatus
 from nodeward.base.duration import SECOND
 from nodeward.base.invariant import invariant
 from nodeward.kubelet.pods.adoption import adopt
-from nodeward.kubelet.pods.commands import Command, DeleteFromApi, Tell
+from nodeward.kubelet.pods.commands import Command, DeleteFromApi, Tell, UpdateResources
 from nodeward.kubelet.pods.container_life import POST_START, ContainerLife, Role, State, Stop
 from nodeward.kubelet.pods.happening import container_failed, happen
 from nodeward.kubelet.pods.planning import probe_plans
@@ -33,6 +33,7 @@ from nodeward.kubelet.pods.state import PodState, Sandbox
 from nodeward.kubelet.pods.stopping import begin_end, begin_stop
 from nodeward.kubelet.pods.telling import WARNING, failed_hook
 from nodeward.kubelet.runtime.interface import FoundPod, RuntimeEvent
+from nodeward.kubelet.runtime.resources import kernel_resources
 
 
 class PodLifecycle:
@@ -143,12 +144,29 @@ class PodLifecycle:
             container_failed(self._state, life, reason, message, now_ns, out)
         return self._go_on(now_ns, out)
 
-    def allocate(self, container: str, resources: ResourceRequirements) -> None:
-        """The node has promised the container other resources than its spec said at first."""
+    def allocate(
+        self, container: str, resources: ResourceRequirements, now_ns: int, cpuset: str | None = None
+    ) -> list[Command]:
+        """The node has promised the container other resources; `cpuset`: other CPUs, too.
+
+        A running container gets them from the runtime, which tells what is in force then.
+        """
+        out: list[Command] = []
         life = self._state.life(container)
-        if life is not None:
-            life.allocated = resources
-            self._state.resources = self._state.status = None
+        if life is None:
+            return out
+        before, life.allocated = life.allocated, resources
+        self._state.resources = None
+        if life.state is State.RUNNING and life.stop is Stop.NOT:
+            if life.in_force is None:
+                life.in_force = kernel_resources(before, None)
+            out.append(UpdateResources(container, kernel_resources(resources, cpuset)))
+        return self._go_on(now_ns, out)
+
+    def allocated(self, container: str) -> ResourceRequirements | None:
+        """What the node has promised a container; None for one that is not in the pod."""
+        life = self._state.life(container)
+        return life.allocated if life is not None else None
 
     # -- from the runtime, the hooks and the probes
 

@@ -9,6 +9,8 @@ containers; parts of the status are shared with the pod's life, so nobody may ch
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from nodeward.api.core_v1.container import Container, ResourceRequirements
@@ -98,18 +100,20 @@ def _sum_up(state: PodState) -> None:
         state.resources = ResourceRequirements()
         return
     if any(life.allocated != life.spec.resources for life in lives):
-        pod = _as_promised(state)
+        pod = _with_resources(state, lambda life: life.allocated)
     state.allocated = pod_requests(pod)
-    state.resources = ResourceRequirements(requests=state.allocated, limits=pod_limits(pod))
+    if any(life.resources is not life.allocated for life in lives):
+        pod = _with_resources(state, lambda life: life.resources)
+    state.resources = ResourceRequirements(requests=pod_requests(pod), limits=pod_limits(pod))
 
 
-def _as_promised(state: PodState) -> Pod:
-    """The pod with what was promised in place of what its newest version asks for."""
+def _with_resources(state: PodState, of: Callable[[ContainerLife], ResourceRequirements]) -> Pod:
+    """The pod with what was promised, or is in force, in place of what its newest version asks for."""
     spec = state.pod.spec
 
     def kept(lives: tuple[ContainerLife, ...], containers: list[Container]) -> list[Container]:
         pairs = zip(lives, containers, strict=True)
-        return [replace(container, resources=life.allocated) for life, container in pairs]
+        return [replace(container, resources=of(life)) for life, container in pairs]
 
     inits, mains = kept(state.inits, spec.init_containers), kept(state.mains, spec.containers)
     return Pod(metadata=state.pod.metadata, spec=replace(spec, init_containers=inits, containers=mains))

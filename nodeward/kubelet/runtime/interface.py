@@ -10,8 +10,10 @@ What must stay true, for every runtime (tests/contracts has the suite):
   `ContainerStarted` or `ContainerFailed`; every `ContainerStarted` is followed by exactly one `ContainerExited`, also
   when the agent was away meanwhile (`recover` tells what it missed);
 * commands are idempotent: stopping what is not there, or is stopping, is no error (a shorter grace period counts);
+* an `update_resources` ends in exactly one of `ResourcesApplied` (with what is in force) or `ResourcesRefused` (and
+  everything stays as it was);
 * `remove_pod` stops what still runs, releases everything, and ends in `PodGone`, also for a pod never heard of;
-* a container survives the agent: after a restart `recover` finds it running, with the same id and start.
+* a container survives the agent: after a restart `recover` finds it running, with the same id, start and resources.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Protocol, TypeAlias
 
 from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.pod import Pod
+from nodeward.kubelet.runtime.resources import ContainerResources
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,8 @@ class ContainerStarted:
     image_id: str
     at_ns: int
     attempt: int = 0
+    #: what is in force; None: what the request said
+    resources: ContainerResources | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,25 @@ class ContainerExited:
 
 
 @dataclass(frozen=True, slots=True)
+class ResourcesApplied:
+    """A running container uses other resources from now on: `resources` are all that are in force."""
+
+    uid: str
+    container: str
+    id: str
+    resources: ContainerResources
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcesRefused:
+    """The resources of a container stay as they are."""
+
+    uid: str
+    container: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class PodGone:
     """Nothing of the pod is left in the runtime."""
 
@@ -144,6 +168,8 @@ RuntimeEvent: TypeAlias = (
     | ContainerStarted
     | ContainerFailed
     | ContainerExited
+    | ResourcesApplied
+    | ResourcesRefused
     | PodGone
 )
 Listener: TypeAlias = Callable[[RuntimeEvent], None]
@@ -164,6 +190,8 @@ class FoundContainer:
     started_ns: int
     #: None while it runs
     exited: ContainerExited | None = None
+    #: what is in force, while it runs
+    resources: ContainerResources | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +293,8 @@ class Runtime(Protocol):
 
     def remove_pod(self, uid: str) -> None: ...
 
-    def update_resources(self, uid: str, container: str, cpuset: str, resources: Mapping[str, int]) -> None:
-        """Change what a running container may use; the runtime tells nothing, a refusal is logged."""
+    def update_resources(self, uid: str, container: str, resources: ContainerResources) -> None:
+        """Change what a running container may use; what is None stays as it is."""
         ...
 
     # answers

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import ContainerStatus
+from nodeward.base.cpuset import CPUSetError
 from nodeward.base.errors import WorldError
-from nodeward.base.timestamp import parse_rfc3339
 from nodeward.features.declared.abilities import MOUNT_OPTIONS, USER_NAMESPACES_HOST_NETWORK, able
 from nodeward.kubelet.pods.container_life import POST_START
 from nodeward.kubelet.runtime.behaviour import IMAGE_FAILURES, USUAL, Behaviour, behaviour_of
@@ -28,18 +28,32 @@ from nodeward.kubelet.runtime.interface import (
     ContainerStarted,
     ExecRequest,
     ExecResult,
-    FoundContainer,
     FoundPod,
     ImagePulled,
     ImagePulling,
     Listener,
     PodGone,
+    ResourcesApplied,
+    ResourcesRefused,
     RuntimeEvent,
     SandboxStarted,
 )
+from nodeward.kubelet.runtime.resources import (
+    ContainerResources,
+    kernel_resources,
+    plain_cpuset,
+)
+from nodeward.kubelet.runtime.sim_records import (
+    SimContainer,
+    SimPod,
+    found_pod,
+    instant,
+    last_id,
+    statuses,
+)
 from nodeward.kubelet.simulated.container_view import ContainerView
 from nodeward.kubelet.simulated.exec_session import SimExec, run_to_end
-from nodeward.machinery.clock import Clock, Timer
+from nodeward.machinery.clock import Clock
 
 VERSION: Final = "sim://1"
 #: A simulated container has whatever namespaces and mounts its pod asks for.
@@ -59,38 +73,6 @@ _OWN_ID: Final = re.compile(r"sim://[0-9a-f]{64}")
 LookInside: TypeAlias = Callable[[str, str, Mapping[str, str] | None], Awaitable[ContainerView | None]]
 
 
-@dataclass(slots=True)
-class _Container:
-    name: str
-    id: str
-    attempt: int
-    image: str
-    behaviour: Behaviour
-    is_init: bool
-    #: 0 until it runs
-    started_ns: int = 0
-    exited: ContainerExited | None = None
-    #: when it ends by itself, and with which code
-    ends_ns: int | None = None
-    end_code: int = 0
-    #: when it was first told to stop, and when it will be killed
-    asked_ns: int | None = None
-    kill_ns: int = 0
-    timer: Timer | None = None
-    #: the variables it was started with; None: they are worked out when they are read
-    env: Mapping[str, str] | None = None
-
-
-@dataclass(slots=True)
-class _Pod:
-    uid: str
-    namespace: str
-    name: str
-    ip: str
-    #: the newest of each name
-    containers: dict[str, _Container] = field(default_factory=dict)
-
-
 class SimRuntime:
     """Simulated containers, of one node or of thousands."""
 
@@ -108,7 +90,7 @@ class SimRuntime:
         self._usual_of: Callable[[Pod], Behaviour] = usual if callable(usual) else lambda _: usual
         self._listener: Listener = _nobody
         self._look_inside: LookInside = _nothing
-        self._pods: dict[str, _Pod] = {}
+        self._pods: dict[str, SimPod] = {}
         #: what each node has pulled, by the node's name
         self._images: dict[str, dict[str, int]] = {}
         self._last_address = 0
@@ -129,27 +111,27 @@ class SimRuntime:
         self._listener = _nobody
 
     async def recover(self) -> Sequence[FoundPod]:
-        return [_found(pod) for pod in self._pods.values()]
+        return [found_pod(pod) for pod in self._pods.values()]
 
     def adopt(self, pod: Pod) -> FoundPod | None:
         """Rebuild what the status says is running; what had ended stays ended."""
         if pod.metadata.uid in self._pods:
-            return _found(self._pods[pod.metadata.uid])
-        statuses = _statuses(pod)
-        if not any(status.state.running or status.state.terminated for status in statuses):
+            return found_pod(self._pods[pod.metadata.uid])
+        shown = statuses(pod)
+        if not any(status.state.running or status.state.terminated for status in shown):
             return None
-        mine = _Pod(pod.metadata.uid, pod.metadata.namespace, pod.metadata.name, pod.status.pod_ip)
+        mine = SimPod(pod.metadata.uid, pod.metadata.namespace, pod.metadata.name, pod.status.pod_ip)
         self._pods[mine.uid] = mine
         # Sidecars stand among the init containers and do not end by themselves.
         ending = {each.name for each in pod.spec.init_containers if each.restart_policy != "Always"}
-        for status in statuses:
+        for status in shown:
             container = self._adopted(pod, status, status.name in ending)
             if container is not None:
                 mine.containers[container.name] = container
                 self._images.setdefault(pod.spec.node_name, {})[container.image] = 0
-        return _found(mine)
+        return found_pod(mine)
 
-    def _adopted(self, pod: Pod, status: ContainerStatus, is_init: bool) -> _Container | None:
+    def _adopted(self, pod: Pod, status: ContainerStatus, is_init: bool) -> SimContainer | None:
         running, ended = status.state.running, status.state.terminated
         if running is None and ended is None:
             return None
@@ -159,20 +141,22 @@ class SimRuntime:
         except ValueError:
             behaviour = usual  # somebody wrote that after it was started: it runs on
         id_ = status.container_id.rpartition("/")[2]
-        container = _Container(status.name, id_, status.restart_count, status.image, behaviour, is_init)
+        container = SimContainer(status.name, id_, status.restart_count, status.image, behaviour, is_init)
+        if status.resources is not None:
+            container.resources = kernel_resources(status.resources)
         if ended is not None:
-            container.started_ns = _instant(ended.started_at)
+            container.started_ns = instant(ended.started_at)
             container.exited = ContainerExited(
                 pod.metadata.uid,
                 status.name,
                 id_,
                 ended.exit_code,
                 ended.reason,
-                _instant(ended.finished_at),
+                instant(ended.finished_at),
                 container.started_ns,
             )
         elif running is not None:
-            container.started_ns = _instant(running.started_at)
+            container.started_ns = instant(running.started_at)
             self._live_on(pod.metadata.uid, container)
         return container
 
@@ -184,8 +168,8 @@ class SimRuntime:
             if _FIRST_NETWORK <= high < _FIRST_NETWORK + _NETWORKS:
                 number = (high - _FIRST_NETWORK) << 16 | middle << 8 | low
                 self._last_address = max(self._last_address, number)
-        for status in _statuses(pod):
-            for shown in (status.container_id, _last_id(status)):
+        for status in statuses(pod):
+            for shown in (status.container_id, last_id(status)):
                 if _OWN_ID.fullmatch(shown):
                     self._last_id = max(self._last_id, int(shown.rpartition("/")[2], 16))
 
@@ -195,7 +179,7 @@ class SimRuntime:
         uid = pod.metadata.uid
         mine = self._pods.get(uid)
         if mine is None:
-            mine = self._pods[uid] = _Pod(uid, pod.metadata.namespace, pod.metadata.name, self._address())
+            mine = self._pods[uid] = SimPod(uid, pod.metadata.namespace, pod.metadata.name, self._address())
         self._tell(SandboxStarted(uid, f"sandbox-{uid}", (mine.ip,)))
 
     def start_container(self, request: ContainerRequest) -> None:
@@ -226,10 +210,11 @@ class SimRuntime:
         is_init = any(each.name == name for each in request.pod.spec.init_containers)
         is_service = request.container.restart_policy == "Always"
         self._last_id += 1
-        container = _Container(
+        container = SimContainer(
             name, f"{self._last_id:064x}", request.attempt, image, behaviour, is_init and not is_service
         )
         container.env = request.env or None
+        container.resources = kernel_resources(request.container.resources, request.cpuset)
         mine.containers[name] = container
         wait_ns = behaviour.start_delay_ns
         is_present = image in images
@@ -298,8 +283,19 @@ class SimRuntime:
                     container.timer = None
                 container.exited = self._exit(uid, container, _UNKNOWN_CODE, "Unknown")
 
-    def update_resources(self, uid: str, container: str, cpuset: str, resources: Mapping[str, int]) -> None:
-        """Nothing runs that could be given less."""
+    def update_resources(self, uid: str, container: str, resources: ContainerResources) -> None:
+        mine = self._pods.get(uid)
+        found = mine.containers.get(container) if mine is not None else None
+        if found is None or not found.started_ns or found.exited is not None:
+            self._tell(ResourcesRefused(uid, container, f"container {container!r} does not run"))
+            return
+        try:
+            cpuset = None if resources.cpuset is None else plain_cpuset(resources.cpuset)
+        except CPUSetError as error:
+            self._tell(ResourcesRefused(uid, container, f"cpuset {resources.cpuset!r}: {error}"))
+            return
+        found.resources = found.resources.with_changes(replace(resources, cpuset=cpuset))
+        self._tell(ResourcesApplied(uid, container, found.id, found.resources))
 
     # -- answers
 
@@ -349,7 +345,7 @@ class SimRuntime:
     # -- inside
 
     def _begin(
-        self, uid: str, container: _Container, images: dict[str, int], was_present: bool, seconds: float
+        self, uid: str, container: SimContainer, images: dict[str, int], was_present: bool, seconds: float
     ) -> None:
         behaviour = container.behaviour
         if behaviour.fails not in IMAGE_FAILURES:
@@ -383,7 +379,7 @@ class SimRuntime:
             container.exited = ended
             self._tell(ended)
 
-    def _live_on(self, uid: str, container: _Container) -> None:
+    def _live_on(self, uid: str, container: SimContainer) -> None:
         """Settle when it ends by itself, from when it started."""
         behaviour, now = container.behaviour, self._clock.now_ns()
         if container.attempt < behaviour.crashes:
@@ -402,7 +398,7 @@ class SimRuntime:
             container.exited = self._exit(uid, container, code, "", ends_ns)
 
     def _exit(
-        self, uid: str, container: _Container, code: int, reason: str, at_ns: int | None = None
+        self, uid: str, container: SimContainer, code: int, reason: str, at_ns: int | None = None
     ) -> ContainerExited:
         return ContainerExited(
             uid,
@@ -414,7 +410,7 @@ class SimRuntime:
             container.started_ns,
         )
 
-    def _end(self, uid: str, container: _Container, code: int, reason: str) -> None:
+    def _end(self, uid: str, container: SimContainer, code: int, reason: str) -> None:
         if container.exited is not None or not self._is_known(uid, container):
             return
         if container.timer is not None:
@@ -426,7 +422,7 @@ class SimRuntime:
         else:
             self._tell(ContainerFailed(uid, container.name, "RunContainerError", "stopped before it started"))
 
-    def _later(self, container: _Container, wait_ns: int, callback: Callable[[], None]) -> None:
+    def _later(self, container: SimContainer, wait_ns: int, callback: Callable[[], None]) -> None:
         if container.timer is not None:
             container.timer.cancel()
 
@@ -437,14 +433,14 @@ class SimRuntime:
 
         container.timer = self._clock.call_later(wait_ns / _NS, due)
 
-    def _is_known(self, uid: str, container: _Container) -> bool:
+    def _is_known(self, uid: str, container: SimContainer) -> bool:
         mine = self._pods.get(uid)
         return mine is not None and mine.containers.get(container.name) is container
 
-    def _is_awaited(self, uid: str, container: _Container) -> bool:
+    def _is_awaited(self, uid: str, container: SimContainer) -> bool:
         return container.exited is None and self._is_known(uid, container)
 
-    def _running(self, request: ExecRequest) -> _Container:
+    def _running(self, request: ExecRequest) -> SimContainer:
         mine = self._pods.get(request.uid)
         found = mine.containers.get(request.container) if mine is not None else None
         if found is None or not found.started_ns or found.exited is not None:
@@ -466,38 +462,3 @@ def _nobody(event: RuntimeEvent) -> None:
 
 async def _nothing(uid: str, container: str, env: Mapping[str, str] | None) -> None:
     """Nobody has told what is inside of containers."""
-
-
-def _statuses(pod: Pod) -> tuple[ContainerStatus, ...]:
-    status = pod.status
-    return (
-        *status.init_container_statuses,
-        *status.container_statuses,
-        *status.ephemeral_container_statuses,
-    )
-
-
-def _last_id(status: ContainerStatus) -> str:
-    ended = status.last_state.terminated
-    return ended.container_id if ended is not None else ""
-
-
-def _instant(text: str | None) -> int:
-    return parse_rfc3339(text) if text else 0
-
-
-def _found(pod: _Pod) -> FoundPod:
-    containers = tuple(
-        FoundContainer(
-            each.name,
-            each.id,
-            each.attempt,
-            each.image,
-            f"simulated:{each.image}",
-            each.started_ns,
-            each.exited,
-        )
-        for each in pod.containers.values()
-        if each.started_ns
-    )
-    return FoundPod(pod.uid, pod.namespace, pod.name, f"sandbox-{pod.uid}", (pod.ip,), containers)

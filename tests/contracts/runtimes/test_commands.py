@@ -314,17 +314,6 @@ def test_a_dead_container_is_forgotten_when_removed_and_a_living_one_is_not(grou
     ground.play(play)
 
 
-def test_changing_resources_of_what_is_not_there_is_no_error(ground: Ground) -> None:
-    async def play(scene: Scene) -> None:
-        scene.runtime.update_resources("nobody", "c0", "0", {})
-        pod, _ = await scene.running()
-        scene.runtime.update_resources(pod.metadata.uid, "nothing", "0", {})
-        scene.runtime.update_resources(pod.metadata.uid, "c0", "0", {})
-        assert (await scene.runtime.exec_sync(_exec(pod.metadata.uid), 30)).exit_code == 0
-
-    ground.play(play)
-
-
 async def _outcome(scene: Scene, uid: str) -> None:
     """One end of one start: it never ran, or ran and exited."""
     heard = scene.heard

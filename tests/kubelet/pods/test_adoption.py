@@ -11,8 +11,16 @@ from nodeward.base.duration import SECOND
 from nodeward.base.invariant import InvariantBroken
 from nodeward.base.quantity import Quantity
 from nodeward.features.gates import Gates
+from nodeward.kubelet.pods.commands import UpdateResources
 from nodeward.kubelet.pods.rules import LifecycleRules
-from nodeward.kubelet.runtime.interface import ContainerExited, FoundContainer, FoundPod
+from nodeward.kubelet.runtime.interface import (
+    ContainerExited,
+    FoundContainer,
+    FoundPod,
+    ResourcesApplied,
+    ResourcesRefused,
+)
+from nodeward.kubelet.runtime.resources import ContainerResources
 from tests.kubelet.pods.driver import BEGIN, RULES, UID, Node, a_pod, container, sidecar
 
 
@@ -201,9 +209,25 @@ def test_the_status_shows_what_was_promised_until_the_node_promises_something_el
     assert str(node.of().allocated_resources["cpu"]) == "1"
     assert node.of().resources == ResourceRequirements(requests={"cpu": Quantity.parse("1")})
     assert str(node.status().allocated_resources["cpu"]) == "1"
-    node.life.allocate("c", ResourceRequirements(requests={"cpu": Quantity.parse("2")}))
+    out = node.life.allocate("c", ResourceRequirements(requests={"cpu": Quantity.parse("2")}), node.now)
+    assert out == [UpdateResources("c", ContainerResources(2048, 0, 0))]
     assert str(node.of().allocated_resources["cpu"]) == "2"
     assert str(node.status().allocated_resources["cpu"]) == "2"
+    # Promised is not in force: that is for the runtime to say.
+    assert _cpu(node.of().resources) == "1"
+    id_ = node.of().container_id.rpartition("/")[2]
+    node.do(node.life.happened(ResourcesRefused("uid", "c", "no"), node.now))
+    assert _cpu(node.of().resources) == "1"
+    applied = ResourcesApplied("uid", "c", id_, ContainerResources(1536, 0, 0, ""))
+    node.do(node.life.happened(applied, node.now))
+    assert _cpu(node.of().resources) == "1500m"
+    assert _cpu(node.status().resources) == "1500m"
+    assert str(node.status().allocated_resources["cpu"]) == "2"
+
+
+def _cpu(resources: ResourceRequirements | None) -> str:
+    assert resources is not None
+    return str(resources.requests["cpu"])
 
 
 def test_a_pod_on_the_host_network_has_the_addresses_of_its_node() -> None:

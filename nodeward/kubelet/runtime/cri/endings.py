@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from nodeward.kubelet.runtime.cri.labels import CONTAINER_NAME, MESSAGE_PATH, MESSAGE_POLICY, POD_UID
 from nodeward.kubelet.runtime.cri.messages import EXITED, SANDBOX_READY
+from nodeward.kubelet.runtime.cri.resources import in_force
 from nodeward.kubelet.runtime.interface import ContainerExited, FoundContainer, FoundPod
 from nodeward.kubelet.runtime.termination import termination_message
 
@@ -50,7 +51,9 @@ def image_of(status: Any) -> str:
     return str(status.image.user_specified_image or status.image.image)
 
 
-def found_container(status: Any) -> FoundContainer:
+def found_container(answer: Any) -> FoundContainer:
+    """A container from before, from a verbose answer about its status."""
+    status = answer.status
     return FoundContainer(
         status.labels[CONTAINER_NAME],
         status.id,
@@ -59,6 +62,7 @@ def found_container(status: Any) -> FoundContainer:
         status.image_ref,
         status.started_at,
         exited(status) if status.state == EXITED else None,
+        in_force(answer),
     )
 
 

@@ -152,7 +152,7 @@ _MESSAGES: Final[dict[str, tuple[str, ...]]] = {
         "labels=8 strings",
     ),
     "ListContainersResponse": ("containers=1 *Container",),
-    "ContainerStatusRequest": ("container_id=1 string",),
+    "ContainerStatusRequest": ("container_id=1 string", "verbose=2 bool"),
     "ContainerStatus": (
         "id=1 string",
         "metadata=2 ContainerMetadata",
@@ -169,8 +169,10 @@ _MESSAGES: Final[dict[str, tuple[str, ...]]] = {
         "annotations=13 strings",
         "mounts=14 *Mount",
         "log_path=15 string",
+        "resources=16 ContainerResources",
     ),
-    "ContainerStatusResponse": ("status=1 ContainerStatus",),
+    "ContainerResources": ("linux=1 LinuxContainerResources",),
+    "ContainerStatusResponse": ("status=1 ContainerStatus", "info=2 strings"),
     "UpdateContainerResourcesRequest": ("container_id=1 string", "linux=2 LinuxContainerResources"),
     "UpdateContainerResourcesResponse": (),
     # commands in containers

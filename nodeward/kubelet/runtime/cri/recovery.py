@@ -60,13 +60,13 @@ async def _found(
             if each.state == CREATED:
                 await _remove(call, each.id)
     answers = await asyncio.gather(*(_status(call, each.id) for each in containers if each.state != CREATED))
-    known = [found_container(each) for each in answers if each is not None and each.started_at]
+    known = [found_container(each) for each in answers if each is not None and each.status.started_at]
     return Found(found_pod(listed, sandbox.ips if sandbox is not None else (), known), sandbox)
 
 
 async def _status(call: Calls, container_id: str) -> Any | None:
     try:
-        return (await call("ContainerStatus", container_id=container_id)).status
+        return await call("ContainerStatus", container_id=container_id, verbose=True)
     except CriError as error:
         if error.is_not_found:
             return None

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from nodeward.api.core_v1.pod import Pod
+from nodeward.base.cpuset import CPUSetError
 from nodeward.base.errors import WorldError
 from nodeward.features.declared.abilities import MOUNT_OPTIONS, able
 from nodeward.kubelet.runtime.cri.calls import Calls, CriError
@@ -27,7 +28,7 @@ from nodeward.kubelet.runtime.cri.execution import StreamedExec, execute
 from nodeward.kubelet.runtime.cri.messages import EXITED, message
 from nodeward.kubelet.runtime.cri.pulling import Images, NotStarted
 from nodeward.kubelet.runtime.cri.recovery import recover
-from nodeward.kubelet.runtime.cri.resources import changed
+from nodeward.kubelet.runtime.cri.resources import changed, in_force
 from nodeward.kubelet.runtime.cri.sandbox_config import NodeSettings
 from nodeward.kubelet.runtime.cri.sandboxes import AUTO, Sandbox, Sandboxes
 from nodeward.kubelet.runtime.cri.starting import Start, Starter
@@ -42,10 +43,13 @@ from nodeward.kubelet.runtime.interface import (
     FoundPod,
     Listener,
     PodGone,
+    ResourcesApplied,
+    ResourcesRefused,
     RuntimeEvent,
     SandboxFailed,
     SandboxStarted,
 )
+from nodeward.kubelet.runtime.resources import ContainerResources
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.eager import own_task
 
@@ -72,6 +76,7 @@ class _Pod:
     #: container id -> when it will be killed
     stops: dict[str, int] = field(default_factory=dict)
     removal: asyncio.Task[None] | None = None
+    updating: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class CriRuntime:
@@ -206,11 +211,18 @@ class CriRuntime:
             under_way = [*mine.start_tasks.values(), *([mine.sandbox_task] if mine.sandbox_task else [])]
             mine.removal = self._spawn(self._remove_pod(uid, mine, under_way))
 
-    def update_resources(self, uid: str, container: str, cpuset: str, resources: Mapping[str, int]) -> None:
-        """`resources`: cpu_shares, cpu_quota, cpu_period (microseconds), memory_limit_in_bytes."""
+    def update_resources(self, uid: str, container: str, resources: ContainerResources) -> None:
         running = self._watcher.get(uid, container)
-        if running is not None:
-            self._spawn(self._update(running.id, container, changed(cpuset, resources)))
+        if running is None:
+            self._tell(ResourcesRefused(uid, container, f"container {container!r} does not run"))
+            return
+        try:
+            linux = changed(resources)
+        except CPUSetError as error:
+            self._tell(ResourcesRefused(uid, container, f"cpuset {resources.cpuset!r}: {error}"))
+            return
+        mine = self._pods.setdefault(uid, _Pod())
+        self._spawn(self._update(mine, running, linux))
 
     # -- answers
 
@@ -276,7 +288,8 @@ class CriRuntime:
                 is_on_host_network=sandbox.is_on_host_network,
                 target_id=target.id if target is not None else "",
             )
-            status = await self._status_of(container_id, request, image_id)
+            answer = await self._status_of(container_id, request, image_id)
+            status = answer.status
         except WorldError as error:
             del mine.starts[name]
             reason = error.reason if isinstance(error, NotStarted) else _NOT_CREATED
@@ -293,6 +306,7 @@ class CriRuntime:
                 status.image_ref,
                 status.started_at,
                 request.attempt,
+                in_force(answer),
             )
         )
         if status.state == EXITED:
@@ -303,12 +317,13 @@ class CriRuntime:
     async def _status_of(self, container_id: str, request: ContainerRequest, image_id: str) -> Any:
         """It has started: whatever the runtime says about it now, nobody must think otherwise."""
         try:
-            return (await self._call("ContainerStatus", container_id=container_id)).status
+            return await self._call("ContainerStatus", container_id=container_id, verbose=True)
         except CriError as error:
             LOG.warning("container %s: %s", container_id, error)
-            return message("ContainerStatus")(
+            status = message("ContainerStatus")(
                 image={"image": request.container.image}, image_ref=image_id, started_at=self._clock.now_ns()
             )
+            return message("ContainerStatusResponse")(status=status)
 
     async def _stop_container(self, mine: _Pod, container_id: str, kill_ns: int) -> None:
         await self._stopper.stop(container_id, kill_ns)
@@ -322,11 +337,17 @@ class CriRuntime:
             del self._pods[uid]
         self._tell(PodGone(uid))
 
-    async def _update(self, container_id: str, name: str, linux: Any) -> None:
-        try:
-            await self._call("UpdateContainerResources", container_id=container_id, linux=linux)
-        except CriError as error:
-            LOG.warning("the resources of container %s (%s) stay as they are: %s", name, container_id, error)
+    async def _update(self, mine: _Pod, running: Running, linux: Any) -> None:
+        """Commands of one pod are carried out in the order they came; what is in force is read back."""
+        async with mine.updating:
+            try:
+                await self._call("UpdateContainerResources", container_id=running.id, linux=linux)
+                answer = await self._call("ContainerStatus", container_id=running.id, verbose=True)
+            except CriError as error:
+                self._tell(ResourcesRefused(running.uid, running.name, str(error)))
+                return
+            resources = in_force(answer) or ContainerResources()
+            self._tell(ResourcesApplied(running.uid, running.name, running.id, resources))
 
     async def _watch_images(self) -> None:
         while True:

@@ -9,10 +9,12 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
+from nodeward.base.cpuset import CPUSet
 from nodeward.kubelet.runtime.interface import ContainerExited, FoundContainer, FoundPod
 from nodeward.kubelet.runtime.process.execing import ProcessExec
 from nodeward.kubelet.runtime.process.notes import Exited, Plan, Started
 from nodeward.kubelet.runtime.process.watching import Watch
+from nodeward.kubelet.runtime.resources import ContainerResources
 from nodeward.kubelet.runtime.termination import termination_message
 from nodeward.machinery.clock import Timer
 
@@ -31,6 +33,9 @@ class BookedContainer:
     #: None until it runs
     started: Started | None = None
     exited: ContainerExited | None = None
+    #: the CPUs it may run on, if they were changed after its start
+    cpuset: str | None = None
+    pinning: asyncio.Lock = field(default_factory=asyncio.Lock)
     watch: Watch | None = None
     #: when it will be killed (monotonic), once it is to stop
     kill_ns: int | None = None
@@ -79,6 +84,13 @@ def image_id_of(image: str) -> str:
     return f"process:{image}"
 
 
+def resources_of(container: BookedContainer) -> ContainerResources:
+    """What is in force: CPUs are all that is controlled."""
+    planned = container.plan["cpus"] if container.plan is not None else []
+    cpuset = container.cpuset if container.cpuset is not None else str(CPUSet(planned))
+    return ContainerResources(cpuset=cpuset)
+
+
 def found_pod(pod: BookedPod) -> FoundPod:
     containers = tuple(
         FoundContainer(
@@ -89,6 +101,7 @@ def found_pod(pod: BookedPod) -> FoundPod:
             image_id_of(each.image),
             each.started["at_ns"],
             each.exited,
+            resources_of(each),
         )
         for each in pod.containers.values()
         if each.started is not None

@@ -35,11 +35,13 @@ from nodeward.kubelet.runtime.interface import (
     ImagePulled,
     Listener,
     PodGone,
+    ResourcesApplied,
+    ResourcesRefused,
     RuntimeEvent,
     SandboxFailed,
     SandboxStarted,
 )
-from nodeward.kubelet.runtime.process import keeping, launching, rootfs, tree
+from nodeward.kubelet.runtime.process import keeping, launching, notes, rootfs, tree
 from nodeward.kubelet.runtime.process.books import (
     ADDRESS,
     BookedContainer,
@@ -47,11 +49,13 @@ from nodeward.kubelet.runtime.process.books import (
     exit_of,
     found_pod,
     image_id_of,
+    resources_of,
 )
 from nodeward.kubelet.runtime.process.execing import ProcessExec, start_exec
 from nodeward.kubelet.runtime.process.notes import STARTED, Plan, Started
 from nodeward.kubelet.runtime.process.planning import Unfit, plan_of
 from nodeward.kubelet.runtime.process.watching import Watch, read_all
+from nodeward.kubelet.runtime.resources import ContainerResources, plain_cpuset
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.eager import own_task
 
@@ -165,6 +169,7 @@ class ProcessRuntime:
             container = BookedContainer(
                 each.directory, plan["name"], plan["id"], plan["attempt"], plan["image"], plan, each.started
             )
+            container.cpuset = notes.read(each.directory, notes.CPUSET)
             pod.containers[container.id] = container
             if each.exited is not None:
                 container.exited = exit_of(kept.uid, container, each.exited)
@@ -234,18 +239,22 @@ class ProcessRuntime:
                 self._stop(container, 0)
             self._spawn(self._remove(pod), self._tasks)
 
-    def update_resources(self, uid: str, container: str, cpuset: str, resources: Mapping[str, int]) -> None:
-        """CPUs are set; shares, quotas and memory take a cgroup, which a process has none of."""
+    def update_resources(self, uid: str, container: str, resources: ContainerResources) -> None:
+        """Set CPUs; shares, quotas and memory take a cgroup, which a process has none of."""
         pod = self._pods.get(uid)
         found = pod.latest(container) if pod is not None else None
         if found is None or found.started is None or found.exited is not None:
+            self._tell(ResourcesRefused(uid, container, f"container {container!r} does not run"))
+            return
+        if resources.cpuset is None:
+            self._tell(ResourcesApplied(uid, container, found.id, resources_of(found)))
             return
         try:
-            cpus = tuple(CPUSet.parse(cpuset)) or self._all_cpus
+            cpuset = plain_cpuset(resources.cpuset)
         except CPUSetError as error:
-            LOG.warning("container %s of pod %s: cpuset %r: %s", container, uid, cpuset, error)
+            self._tell(ResourcesRefused(uid, container, f"cpuset {resources.cpuset!r}: {error}"))
             return
-        self._spawn(_pin(found, found.started["pid"], cpus), self._tasks)
+        self._spawn(self._pin(uid, found, found.started["pid"], cpuset), self._tasks)
 
     # -- answers
 
@@ -290,6 +299,20 @@ class ProcessRuntime:
         return {}
 
     # -- inside: one container
+
+    async def _pin(self, uid: str, container: BookedContainer, pid: int, cpuset: str) -> None:
+        """Commands of one container are carried out in the order they came."""
+        async with container.pinning:
+            try:
+                cpus = tuple(CPUSet.parse(cpuset)) or self._all_cpus
+                await asyncio.to_thread(tree.pin, pid, container.id, cpus)
+                notes.write(container.directory, notes.CPUSET, cpuset)
+            except OSError as error:
+                why = f"cannot run on CPUs {cpuset}: {error.strerror}"
+                self._tell(ResourcesRefused(uid, container.name, why))
+                return
+            container.cpuset = cpuset
+            self._tell(ResourcesApplied(uid, container.name, container.id, resources_of(container)))
 
     async def _start(self, pod: BookedPod, container: BookedContainer, request: ContainerRequest) -> None:
         try:
@@ -427,13 +450,6 @@ class ProcessRuntime:
 
     def _tell(self, event: RuntimeEvent) -> None:
         self._listener(event)
-
-
-async def _pin(container: BookedContainer, pid: int, cpus: tuple[int, ...]) -> None:
-    try:
-        await asyncio.to_thread(tree.pin, pid, container.id, cpus)
-    except OSError as error:
-        LOG.warning("container %s: cannot run on CPUs %s: %s", container.id, cpus, error.strerror)
 
 
 async def _forget(directory: str) -> None:

@@ -86,14 +86,13 @@ def test_last_words_may_come_from_the_log(tmp_path: Path) -> None:
 
 
 def test_a_container_is_found_as_it_is() -> None:
-    found = found_container(
-        status(
-            state=RUNNING,
-            metadata={"name": "c", "attempt": 4},
-            image={"image": "sha256:1", "user_specified_image": "app:2"},
-            image_ref="app@sha256:1",
-        )
+    shown = status(
+        state=RUNNING,
+        metadata={"name": "c", "attempt": 4},
+        image={"image": "sha256:1", "user_specified_image": "app:2"},
+        image_ref="app@sha256:1",
     )
+    found = found_container(message("ContainerStatusResponse")(status=shown))
     assert (found.name, found.attempt, found.image, found.image_id) == ("c", 4, "app:2", "app@sha256:1")
     assert found.exited is None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import given
@@ -10,10 +11,11 @@ from hypothesis import strategies as st
 from nodeward.api import codec
 from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.runtime.cri.container_config import container_config, target_of
-from nodeward.kubelet.runtime.cri.messages import CONTAINER, NODE, POD, TARGET
-from nodeward.kubelet.runtime.cri.resources import changed, oom_score, quota_us, shares
+from nodeward.kubelet.runtime.cri.messages import CONTAINER, NODE, POD, TARGET, message
+from nodeward.kubelet.runtime.cri.resources import changed, in_force, oom_score
 from nodeward.kubelet.runtime.cri.sandbox_config import NodeSettings
 from nodeward.kubelet.runtime.interface import ContainerRequest, Mount
+from nodeward.kubelet.runtime.resources import ContainerResources, cpu_quota_us, cpu_shares
 
 SETTINGS = NodeSettings()
 
@@ -149,9 +151,9 @@ def test_limits_and_requests_become_quota_weight_and_bytes() -> None:
 @given(st.integers(0, 10**7), st.integers(0, 10**7))
 def test_more_cpu_never_weighs_less(one: int, other: int) -> None:
     low, high = sorted((one, other))
-    assert 2 <= shares(low) <= shares(high) <= 262144
-    assert quota_us(low) <= quota_us(high)
-    assert quota_us(high) == 0 or quota_us(high) >= 1000
+    assert 2 <= cpu_shares(low) <= cpu_shares(high) <= 262144
+    assert cpu_quota_us(low) <= cpu_quota_us(high)
+    assert cpu_quota_us(high) == 0 or cpu_quota_us(high) >= 1000
 
 
 def test_who_is_killed_first_when_memory_runs_out() -> None:
@@ -171,5 +173,16 @@ def test_who_is_killed_first_when_memory_runs_out() -> None:
 
 
 def test_a_change_names_only_what_changes() -> None:
-    made = changed("2-3", {"cpu_quota": 50_000, "unknown": 1})
+    made = changed(ContainerResources(cpu_quota_us=50_000, cpuset="3,2"))
     assert (made.cpuset_cpus, made.cpu_quota, made.memory_limit_in_bytes) == ("2-3", 50_000, 0)
+
+
+def test_a_runtime_without_a_field_for_it_shows_its_specification() -> None:
+    linux = {"cpu": {"shares": 512, "quota": 25000, "period": 50000, "cpus": "0"}, "memory": {"limit": 1024}}
+    info = {"info": json.dumps({"runtimeSpec": {"linux": {"resources": linux}}})}
+    assert in_force(message("ContainerStatusResponse")(info=info)) == ContainerResources(
+        512, 50_000, 1024, "0"
+    )
+    assert in_force(message("ContainerStatusResponse")(info={"info": "?"})) is None
+    said = {"resources": {"linux": {"cpu_shares": 2, "cpu_quota": -1, "cpuset_cpus": "0"}}}
+    assert in_force(message("ContainerStatusResponse")(status=said)) == ContainerResources(2, 0, 0, "0")

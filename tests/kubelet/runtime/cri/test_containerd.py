@@ -15,10 +15,18 @@ from nodeward.base.quantity import Quantity
 from nodeward.kubelet.runtime.cri.calls import Calls
 from nodeward.kubelet.runtime.cri.cgroup_driver import find_driver
 from nodeward.kubelet.runtime.cri.runtime import CriRuntime
-from nodeward.kubelet.runtime.interface import ContainerExited, ExecRequest, PodGone, SandboxFailed
+from nodeward.kubelet.runtime.interface import (
+    ContainerExited,
+    ExecRequest,
+    PodGone,
+    ResourcesApplied,
+    ResourcesRefused,
+    SandboxFailed,
+)
+from nodeward.kubelet.runtime.resources import ContainerResources
 from nodeward.machinery.clock import RealClock
 from tests.contracts.runtimes.cri_ground import CriGround
-from tests.contracts.runtimes.ground import LOOK, SERVES, Act, Scene
+from tests.contracts.runtimes.ground import SERVES, Act, Scene
 from tests.kubelet.runtime.containerd import USER_IMAGE, Containerd, running_containerd
 from tests.patience import PATIENCE_SECONDS
 
@@ -125,22 +133,19 @@ def test_too_much_memory_ends_a_container_and_is_told_as_that(ground: CriGround)
     ground.play(play)
 
 
-def test_a_running_container_moves_to_other_cpus(ground: CriGround, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_running_container_moves_to_other_cpus(ground: CriGround) -> None:
     async def play(scene: Scene) -> None:
         pod = scene.pod(SERVES)
         await scene.sandbox(pod)
         await scene.started(pod, cpuset="0-1")
         uid, allowed = pod.metadata.uid, "grep Cpus_allowed_list /proc/1/status | cut -f2"
         assert await said(scene, pod, allowed) == "0-1"
-        scene.runtime.update_resources(uid, "c0", "1", {"cpu_shares": 512})
-        async with scene.clock.timeout(PATIENCE_SECONDS):
-            while await said(scene, pod, allowed) != "1":
-                await scene.clock.sleep(LOOK)
-        # What the machine does not have is refused, logged, and changes nothing.
-        scene.runtime.update_resources(uid, "c0", "4000", {})
-        async with scene.clock.timeout(PATIENCE_SECONDS):
-            while "stay as they are" not in caplog.text:
-                await scene.clock.sleep(LOOK)
+        scene.runtime.update_resources(uid, "c0", ContainerResources(cpu_shares=512, cpuset="1"))
+        await scene.heard.wait_for(ResourcesApplied)
+        assert await said(scene, pod, allowed) == "1"
+        # What the machine does not have is refused, and changes nothing.
+        scene.runtime.update_resources(uid, "c0", ContainerResources(cpuset="4000"))
+        await scene.heard.wait_for(ResourcesRefused)
         assert await said(scene, pod, allowed) == "1"
 
     ground.play(play)

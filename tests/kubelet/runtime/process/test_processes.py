@@ -16,8 +16,10 @@ from nodeward.kubelet.runtime.interface import (
     ContainerStarted,
     Mount,
     PodGone,
+    ResourcesRefused,
 )
 from nodeward.kubelet.runtime.process import tree
+from nodeward.kubelet.runtime.resources import ContainerResources
 from tests.kubelet.runtime.process.pods import WAITS, Stage, on_stage, pod_of, request_of
 
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can run a container as another user")
@@ -107,26 +109,24 @@ def test_the_cpus_of_a_running_container_change_in_all_its_processes(tmp_path: P
     async def play(stage: Stage) -> None:
         pod, started = await stage.run(f"sleep 1000 & {WAITS}", cpuset=str(first))
         assert all(os.sched_getaffinity(pid) == {first} for pid in tree.marked(started.id))
-        stage.runtime.update_resources(pod.metadata.uid, "c", str(second), {})
+        stage.runtime.update_resources(pod.metadata.uid, "c", ContainerResources(cpuset=str(second)))
         await stage.until(lambda: all(_cpus(pid) in ({second}, set()) for pid in tree.marked(started.id)))
         assert await stage.shell(pod, "grep Cpus_allowed_list /proc/self/status | cut -f 2") == f"{second}\n"
-        stage.runtime.update_resources(pod.metadata.uid, "c", "", {})
+        stage.runtime.update_resources(pod.metadata.uid, "c", ContainerResources(cpuset=""))
         everything = os.sched_getaffinity(0)
         await stage.until(lambda: all(_cpus(pid) in (everything, set()) for pid in tree.marked(started.id)))
 
     on_stage(tmp_path, play)
 
 
-def test_cpus_that_are_not_there_are_refused_and_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_cpus_that_are_not_there_are_refused(tmp_path: Path) -> None:
     async def play(stage: Stage) -> None:
         pod, started = await stage.run(WAITS)
         before = [os.sched_getaffinity(pid) for pid in tree.marked(started.id)]
-        with caplog.at_level(logging.WARNING):
-            for cpus in ("9000", "nonsense"):
-                stage.runtime.update_resources(pod.metadata.uid, "c", cpus, {})
-                await stage.until(lambda cpus=cpus: cpus in caplog.text)  # type: ignore[misc]
+        for number, cpus in enumerate(("9000", "nonsense"), 1):
+            stage.runtime.update_resources(pod.metadata.uid, "c", ContainerResources(cpuset=cpus))
+            refused = await stage.heard.wait_for(ResourcesRefused, number)
+            assert cpus in refused.reason
         assert [os.sched_getaffinity(pid) for pid in tree.marked(started.id)] == before
         failing = pod_of("f")
         stage.runtime.start_sandbox(failing)
