@@ -19,9 +19,9 @@ from nodeward.machinery.client import Client, PatchType
 from nodeward.machinery.clock import Chance, VirtualClock
 from nodeward.machinery.informer import InformerFactory
 from nodeward.machinery.transport import ConnectionFailed, Request, Response, Transport
+from nodeward.rules.host_ports import Ports, add_ports, has_conflict
 from nodeward.rules.taints import blocking_taint
 from nodeward.scheduler.cache.amounts import whole
-from nodeward.scheduler.cache.node import Ports, add_ports, has_conflict
 from nodeward.scheduler.framework.pod import PodView
 from tests.scheduler.running import node
 

@@ -11,9 +11,8 @@ from typing import Final, NamedTuple
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.quantity import Quantity
+from nodeward.rules.host_ports import Ports, add_ports, has_conflict, host_ports, remove_ports
 from nodeward.rules.pod_resources import pod_requests
-from nodeward.scheduler.cache.node import Ports, add_ports, has_conflict, remove_ports
-from nodeward.scheduler.framework.pod import PodView
 
 _FIRST: Final = ("cpu", "memory", "ephemeral-storage")
 
@@ -65,7 +64,7 @@ class Room:
 
     def add(self, pod: Pod) -> None:
         self.remove(pod.metadata.uid)
-        taken = _Taken(tuple(self._amounts(pod).items()), PodView(pod).host_ports)
+        taken = _Taken(tuple(self._amounts(pod).items()), host_ports(pod.spec))
         self._taken[pod.metadata.uid] = taken
         for name, amount in taken.amounts:
             self._used[name] = self._used.get(name, 0) + amount
@@ -106,7 +105,7 @@ class Room:
         return found
 
     def has_ports_for(self, pod: Pod) -> bool:
-        return not has_conflict(self._ports, PodView(pod).host_ports)
+        return not has_conflict(self._ports, host_ports(pod.spec))
 
     def _amounts(self, pod: Pod) -> dict[str, int]:
         requests = pod_requests(pod, with_pod_level=self._with_pod_level)

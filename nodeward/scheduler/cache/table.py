@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from nodeward.api.core_v1.node import Node
 from nodeward.features.declared import FeatureTable
+from nodeward.rules.host_ports import Ports, add_ports, remove_ports
 from nodeward.rules.readiness import is_open
 from nodeward.rules.taint_columns import TaintSets
 from nodeward.scheduler.cache.amounts import (
@@ -35,7 +36,7 @@ from nodeward.scheduler.cache.changes import ChangeLog
 from nodeward.scheduler.cache.held_terms import HeldTerms
 from nodeward.scheduler.cache.images import Images
 from nodeward.scheduler.cache.labels import LabelColumns
-from nodeward.scheduler.cache.node import NodeView, Ports, add_ports, remove_ports
+from nodeward.scheduler.cache.node import NodeView
 from nodeward.scheduler.cache.pod_groups import PodGroups, is_terminating
 from nodeward.scheduler.cache.remembered import Remembered
 from nodeward.scheduler.framework.pod import PodView

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nodeward.rules.host_ports import add_ports, remove_ports
 from nodeward.scheduler.cache.amounts import Amounts
-from nodeward.scheduler.cache.node import NodeView, add_ports, remove_ports
+from nodeward.scheduler.cache.node import NodeView
 from nodeward.scheduler.framework.pod import PodView
 
 if TYPE_CHECKING:

@@ -6,20 +6,18 @@ nothing a scheduling decision could depend on: they share filter and score colum
 
 from __future__ import annotations
 
-import operator
 from typing import Final
 
 from nodeward.api.codec import encode
 from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.volume import Volume
+from nodeward.rules.host_ports import host_ports
 from nodeward.rules.pod_resources import pod_requests
 
 #: What a container that asks for nothing is taken to use when nodes are compared, as in Kubernetes.
 DEFAULT_CPU_MILLI: Final = 100
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
-
-_ports: Final = operator.attrgetter("ports")
 
 
 class PodView:
@@ -64,7 +62,7 @@ class PodView:
         """(address, protocol, port) it wants on its node."""
         found = self._host_ports
         if found is None:
-            found = self._host_ports = _host_ports(self)
+            found = self._host_ports = host_ports(self.pod.spec)
         return found
 
     @property
@@ -86,19 +84,6 @@ def _requests(view: PodView) -> dict[str, int]:
         if amount:
             found[name] = amount
     return found
-
-
-def _host_ports(view: PodView) -> tuple[tuple[str, str, int], ...]:
-    spec = view.pod.spec
-    if not spec.init_containers and not any(map(_ports, spec.containers)):
-        return ()
-    containers = (*spec.containers, *(c for c in spec.init_containers if c.restart_policy == "Always"))
-    return tuple(
-        (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
-        for container in containers
-        for port in container.ports
-        if port.host_port
-    )
 
 
 def _signature(view: PodView) -> bytes:

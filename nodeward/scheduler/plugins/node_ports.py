@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeward.api.core_v1.pod import Pod
-from nodeward.scheduler.cache.node import Ports, add_ports, has_conflict
+from nodeward.rules.host_ports import Ports, add_ports, has_conflict
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
 from nodeward.scheduler.framework.plugin import Cycle, Rejected
 from nodeward.scheduler.framework.pod import PodView
