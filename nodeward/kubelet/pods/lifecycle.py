@@ -11,7 +11,8 @@ instance that is no more, a verdict about a container that stops) changes nothin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from nodeward.api.core_v1.container import ResourceRequirements
 from nodeward.api.core_v1.pod import Pod
@@ -34,6 +35,49 @@ from nodeward.kubelet.pods.stopping import begin_end, begin_stop
 from nodeward.kubelet.pods.telling import WARNING, failed_hook
 from nodeward.kubelet.runtime.interface import FoundPod, RuntimeEvent
 from nodeward.kubelet.runtime.resources import kernel_resources
+
+# -- the transitions of a pod's life: every change of state that can happen, and what makes it. A test holds each
+# assignment against these tables (tests/kubelet/pods/test_transitions.py), and each row must be seen to happen.
+
+#: The pod's surroundings.
+SANDBOX_TRANSITIONS: Final[Mapping[tuple[Sandbox, Sandbox], str]] = {
+    (
+        Sandbox.NONE,
+        Sandbox.STARTING,
+    ): "StartSandbox is asked for: at the start, and after the delay of a failure",
+    (Sandbox.NONE, Sandbox.READY): "the runtime had it before this kubelet started",
+    (Sandbox.NONE, Sandbox.OVER): "the pod ends, or was over, before it had one",
+    (Sandbox.STARTING, Sandbox.READY): "SandboxStarted",
+    (Sandbox.STARTING, Sandbox.NONE): "SandboxFailed, or the volumes cannot be mounted: tried again",
+    (Sandbox.STARTING, Sandbox.OVER): "the pod ends before the runtime has answered",
+    (Sandbox.READY, Sandbox.OVER): "the pod ends, and no container runs any more",
+}
+#: Where the latest instance of a container is.
+CONTAINER_TRANSITIONS: Final[Mapping[tuple[State, State], str]] = {
+    (State.WAITING, State.STARTING): "StartContainer is asked for: its turn has come and its delay is over",
+    (State.WAITING, State.RUNNING): "the runtime had it before this kubelet started",
+    (State.WAITING, State.EXITED): "it ended under an earlier kubelet, or never ran in a pod that ends",
+    (State.STARTING, State.RUNNING): "ContainerStarted",
+    (
+        State.STARTING,
+        State.WAITING,
+    ): "ContainerFailed, or its configuration is incomplete, before any instance ran",
+    (State.STARTING, State.EXITED): "the same after an instance has ended, or the pod's grace period is over",
+    (State.RUNNING, State.EXITED): "ContainerExited",
+    (State.EXITED, State.STARTING): "StartContainer is asked for again, by its restart policy",
+    (State.EXITED, State.WAITING): "its past counts no more: a new sandbox, or all containers start over",
+}
+#: How far the stopping of a container is.
+STOP_TRANSITIONS: Final[Mapping[tuple[Stop, Stop], str]] = {
+    (Stop.NOT, Stop.HOOK): "it is to stop, and has a preStop hook",
+    (Stop.NOT, Stop.TURN): "it is to stop, and has none",
+    (Stop.NOT, Stop.ASKED): "the pod ends while the container is being started",
+    (Stop.HOOK, Stop.TURN): "the hook has ended, or the grace period is over",
+    (Stop.HOOK, Stop.NOT): "it ended while its hook ran",
+    (Stop.TURN, Stop.ASKED): "StopContainer is asked for: nobody has to stop before it",
+    (Stop.TURN, Stop.NOT): "it ended before its turn",
+    (Stop.ASKED, Stop.NOT): "it ended, or its start failed, or started after all",
+}
 
 
 class PodLifecycle:
