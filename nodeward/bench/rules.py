@@ -17,13 +17,13 @@ from nodeward.api.context import Context
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.references import Taint, Toleration
 from nodeward.api.defaults import DEFAULTS
-from nodeward.api.validation import VALIDATORS
 from nodeward.base.invariant import invariant
 from nodeward.bench.figures import ClusterSize, Figure
 from nodeward.features import Gates
 from nodeward.machinery.clock import Clock, RealClock
 from nodeward.rules.taint_columns import TaintSets
 from nodeward.rules.tolerations import tolerates
+from nodeward.validation import VALIDATORS
 
 SETS: Final = 100
 ROUNDS: Final = 300

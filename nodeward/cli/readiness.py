@@ -20,7 +20,6 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.defaults import DEFAULTS
 from nodeward.api.readiness_v1alpha1 import AffectedPod, NodeReadinessRule
-from nodeward.api.validation import VALIDATORS
 from nodeward.base.errors import ConfigError
 from nodeward.base.fielderror import aggregate
 from nodeward.cli.listing import all_of, some_of
@@ -31,6 +30,7 @@ from nodeward.machinery.connecting import connect
 from nodeward.machinery.kubeconfig import load_config
 from nodeward.rules.readiness_preview import Forecast, NodeForecast, forecast
 from nodeward.rules.readiness_rules import Action, compiled, conflict
+from nodeward.validation import VALIDATORS
 
 #: More lines than this of one sort are left out, unless all are asked for.
 SHOWN: Final = 20

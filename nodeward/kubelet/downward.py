@@ -13,9 +13,9 @@ from typing import Final
 from nodeward.api.core_v1.container import Container, EphemeralContainer
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.references import ResourceFieldSelector
-from nodeward.api.validation.names import qualified_name
 from nodeward.base.errors import WorldError
 from nodeward.base.quantity import Quantity
+from nodeward.rules.names import qualified_name
 
 #: A container without a limit may use what the node has; huge pages are never given twice, so they have one.
 _DEFAULTED: Final = ("cpu", "memory", "ephemeral-storage")

@@ -22,7 +22,6 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.references import Toleration
 from nodeward.api.defaults.pod import default_pod
 from nodeward.api.schema import schema_of
-from nodeward.api.validation.pod import validate_pod
 from nodeward.base.errors import ConfigError
 from nodeward.base.problems import Problems
 from nodeward.base.timestamp import rfc3339
@@ -32,6 +31,7 @@ from nodeward.kubelet.pod_care import PodCare
 from nodeward.kubelet.pods.state import SOURCE_ANNOTATION
 from nodeward.machinery.clock import Clock
 from nodeward.rules.pod_references import api_reference
+from nodeward.validation.pod.pod import validate_pod
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -17,30 +17,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 
-from nodeward.api.validation.batch_schedule import schedule_fault
-from nodeward.base.duration import parse_duration
-from nodeward.base.errors import NodewardError
+from nodeward.base.duration import SECOND
+from nodeward.rules.cron_grammar import CronError, Every, read_schedule
 
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_SHORTHANDS: Final = {
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-    "@monthly": "0 0 1 * *",
-    "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@hourly": "0 * * * *",
-}
-_EVERY: Final = "@every "
-_NS: Final = 10**9
 _DAY: Final = timedelta(days=1)
 #: A schedule that does not come for so long never does: the 29th of February is at most eight years away.
 _SEARCHED_DAYS: Final = 366 * 9
-
-
-class CronError(NodewardError, ValueError):
-    """The schedule cannot be read; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +115,7 @@ class Fields:
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
+class Interval:
     """At equal distances from where it is counted from."""
 
     seconds: int
@@ -149,25 +131,21 @@ class Every:
         return min(limit, max(0, now - after) // self.seconds)
 
 
-def parse(text: str, zone: tzinfo = UTC) -> Fields | Every:
+def parse(text: str, zone: tzinfo = UTC) -> Fields | Interval:
     """The schedule; `CronError` if it is none. A time zone in the text itself is refused."""
     if "TZ" in text:
         raise CronError("cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
-    fault = schedule_fault(text)
-    if fault is not None:
-        raise CronError(fault)
-    if text.startswith(_EVERY):
-        return Every(max(1, parse_duration(text.removeprefix(_EVERY)) // _NS))
-    minute, hour, day, month, weekday = _SHORTHANDS.get(text, text).split()
-    days, any_day = _field(day, 1, 31)
-    weekdays, any_weekday = _field(weekday, 0, 6, _DAYS)
+    read = read_schedule(text)
+    if isinstance(read, Every):
+        return Interval(max(1, read.duration_ns // SECOND))
+    minutes, hours, days, months, weekdays = read
     return Fields(
-        minutes=tuple(sorted(_field(minute, 0, 59)[0])),
-        hours=tuple(sorted(_field(hour, 0, 23)[0])),
-        days=days,
-        months=_field(month, 1, 12, _MONTHS)[0],
-        weekdays=weekdays,
-        either_day=not any_day and not any_weekday,
+        minutes=tuple(sorted(minutes.numbers)),
+        hours=tuple(sorted(hours.numbers)),
+        days=days.numbers,
+        months=months.numbers,
+        weekdays=weekdays.numbers,
+        either_day=not days.is_any and not weekdays.is_any,
         zone=zone,
     )
 
@@ -180,25 +158,3 @@ def zone_of(name: str | None) -> tzinfo | None:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         return None
-
-
-def _field(text: str, low: int, high: int, names: tuple[str, ...] = ()) -> tuple[frozenset[int], bool]:
-    """The numbers a field allows, and whether it stands for all of them."""
-    numbers: dict[int, None] = {}
-    is_any = False
-    for part in filter(None, text.split(",")):
-        span, _, step = part.partition("/")
-        first, dash, last = span.partition("-")
-        if first in ("*", "?"):
-            start, end = low, high
-            is_any = is_any or int(step or 1) == 1
-        else:
-            start = _value(first, low, names)
-            end = _value(last, low, names) if dash else high if step else start
-        numbers.update(dict.fromkeys(range(start, end + 1, int(step or 1))))
-    return frozenset(numbers), is_any
-
-
-def _value(text: str, low: int, names: tuple[str, ...]) -> int:
-    name = text.lower()
-    return names.index(name) + low if name in names else int(text)

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from nodeward.api.fields import IntOrString
-from nodeward.api.validation.workload_counts import amount
+
+
+def amount(value: IntOrString | None) -> int:
+    """The number in front of the percent sign, or the number itself; 0 for text that is neither."""
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value
+    digits = value.removesuffix("%")
+    return int(digits) if digits.isascii() and digits.isdecimal() else 0
 
 
 def scaled(value: IntOrString | None, total: int, *, round_up: bool) -> int:

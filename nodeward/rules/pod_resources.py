@@ -15,6 +15,7 @@ from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.pod_status import ContainerStatus
 from nodeward.base.quantity import Quantity
+from nodeward.rules.resource_names import is_pod_level
 
 Amounts: TypeAlias = dict[str, Quantity]
 
@@ -90,6 +91,21 @@ def pod_limits(
     return total
 
 
+def container_requests(spec: PodSpec) -> Amounts:
+    """What the containers ask for together at the worst moment, without overhead and resources of the whole pod."""
+    return _aggregate(spec, lambda container: container.resources.requests)
+
+
+def container_limits(spec: PodSpec) -> Amounts:
+    """What the containers may use together at the worst moment, as far as they are limited."""
+    return _aggregate(spec, lambda container: container.resources.limits)
+
+
+def is_sidecar(container: Container) -> bool:
+    """Whether an init container keeps running beside those that start after it."""
+    return container.restart_policy == "Always"
+
+
 def resize_is_infeasible(pod: Pod) -> bool:
     """Whether the node has said that what the spec asks for can never be."""
     for condition in pod.status.conditions:
@@ -119,11 +135,7 @@ def raise_to(into: Amounts, other: Mapping[str, Quantity]) -> None:
 
 
 def _pod_level(amounts: Mapping[str, Quantity]) -> Amounts:
-    return {
-        name: amount
-        for name, amount in amounts.items()
-        if name in ("cpu", "memory") or name.startswith("hugepages-")
-    }
+    return {name: amount for name, amount in amounts.items() if is_pod_level(name)}
 
 
 def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
@@ -141,7 +153,7 @@ def _aggregate(spec: PodSpec, pick: _Pick, missing: Mapping[str, Quantity] = _NO
     side_cars: Amounts = {}
     starting: Amounts = {}
     for container in spec.init_containers:
-        if container.restart_policy == "Always":
+        if is_sidecar(container):
             add(total, taken(container))
             add(side_cars, taken(container))
             raise_to(starting, side_cars)

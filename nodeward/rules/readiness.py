@@ -20,7 +20,6 @@ from typing import Final
 from nodeward.api.core_v1.node import Node, NodeCondition, NodeReadinessGate
 from nodeward.api.core_v1.references import Taint
 from nodeward.api.meta import ObjectMeta
-from nodeward.api.validation.node_readiness import LABEL_PREFIX, failure_action
 from nodeward.rules.taints import is_same
 
 TIMEOUT_EXCEEDED: Final = "TimeoutExceeded"
@@ -33,6 +32,21 @@ NOT_TIMED: Final = "none"
 RECORD_ANNOTATION: Final = "node-lifecycle.kubernetes.io/readiness-gates"
 TAINT: Final = "Taint"
 BYPASS: Final = "BypassWithWarning"
+FAILURE_ACTIONS: Final = (TAINT, BYPASS)
+#: What the keys of the kubelet's labels start with; the condition type of a gate follows.
+LABEL_PREFIX: Final = "readiness-gate."
+#: Labels below this domain are for administrators: the admission plugin NodeRestriction refuses them to kubelets.
+RESTRICTED_DOMAIN: Final = "node-restriction.kubernetes.io"
+
+
+def failure_action(gate: NodeReadinessGate) -> str:
+    """What happens when the gate's time is over: `Taint` unless it says otherwise."""
+    return gate.failure_action or TAINT
+
+
+def is_restricted(domain: str) -> bool:
+    """Whether labels of this domain are promises about a node that the node itself cannot make."""
+    return domain == RESTRICTED_DOMAIN or domain.endswith(f".{RESTRICTED_DOMAIN}")
 
 
 class GateState(Enum):

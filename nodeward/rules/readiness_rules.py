@@ -25,11 +25,14 @@ from nodeward.api.readiness_v1alpha1 import (
     ConditionRequirement,
     NodeReadinessRule,
 )
-from nodeward.api.validation.readiness_rule import ANY_OF, BOOTSTRAP_ONLY
 from nodeward.rules.selector_overlap import overlap
 from nodeward.rules.selectors import EVERYTHING, Labels, SelectorError, from_label_selector
 from nodeward.rules.taints import is_same, without
 
+ALL_OF: Final = "allOf"
+ANY_OF: Final = "anyOf"
+BOOTSTRAP_ONLY: Final = "bootstrap-only"
+CONTINUOUS: Final = "continuous"
 FINALIZER: Final = "readiness.node.x-k8s.io/cleanup-taints"
 COMPLETED_PREFIX: Final = "readiness.k8s.io/bootstrap-completed-"
 UNKNOWN: Final = "Unknown"

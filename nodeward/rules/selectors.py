@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodeward.api.meta import LabelSelector
-from nodeward.api.validation.names import label_key_faults, label_value_faults
 from nodeward.base.errors import NodewardError
 from nodeward.base.fielderror import invalid
 from nodeward.base.fieldpath import FieldPath
+from nodeward.rules.names import label_key_faults, label_value_faults
 
 
 class SelectorError(NodewardError, ValueError):
@@ -242,6 +242,12 @@ def from_label_selector(selector: LabelSelector | None) -> Labels | None:
             raise SelectorError(f'"{expression.operator}" is not a valid label selector operator')
         requirements.append(Requirement(expression.key, operator, tuple(sorted(expression.values))))
     return Labels(tuple(requirements))
+
+
+def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Whether a well-formed selector selects these labels; one that is absent selects nothing."""
+    compiled = from_label_selector(selector)
+    return compiled is not None and compiled.matches(labels)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import pytest
 from nodeward.api.core_v1.node import NodeCondition
 from nodeward.api.core_v1.references import Taint, Toleration
 from nodeward.api.meta import ObjectMeta, OwnerReference
-from nodeward.api.validation.names import label_key_faults
-from nodeward.api.validation.node_readiness import CONDITION_TYPE_LIMIT, failure_action
+from nodeward.rules.names import label_key_faults
 from nodeward.rules.readiness import (
+    failure_action,
     is_exempt,
     is_open,
     label_changes,
@@ -23,6 +23,7 @@ from nodeward.rules.readiness import (
 )
 from nodeward.rules.readiness_timers import Timers, advance, unsettled_by_reboot
 from nodeward.rules.taints import blocking_taint, seconds_until_eviction
+from nodeward.validation.core.node_readiness import CONDITION_TYPE_LIMIT
 from tests.keps.ledger import statement
 from tests.rules.test_readiness import CNI, DISK, READY, condition, gate, node
 

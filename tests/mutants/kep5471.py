@@ -9,7 +9,7 @@ from tests.mutants.mutant import Mutant
 _RULE: Final = "nodeward/rules/tolerations.py"
 _SETS: Final = "nodeward/rules/taint_columns.py"
 _TAINTS: Final = "nodeward/rules/taints.py"
-_VALID: Final = "nodeward/api/validation/tolerations.py"
+_VALID: Final = "nodeward/validation/pod/tolerations.py"
 _PLUGIN: Final = "nodeward/scheduler/plugins/taint_toleration.py"
 _LOG: Final = "nodeward/scheduler/plugins/unreadable_taints.py"
 _EVICTION: Final = "nodeward/controllers/taint_eviction/deadlines.py"

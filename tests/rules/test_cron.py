@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeward.rules.cron import CronError, Every, Fields, parse, zone_of
+from nodeward.rules.cron import Fields, Interval, parse, zone_of
+from nodeward.rules.cron_grammar import CronError
 
 ZONES = (
     "UTC",
@@ -176,7 +177,7 @@ def test_the_latest_time_is_the_last_before_the_next(text: str, moment: int, spa
 @given(st.integers(1, 10**5), st.integers(0, 10**9), st.integers(0, 10**7))
 def test_equal_distances_are_counted_from_where_they_began(seconds: int, after: int, span: int) -> None:
     schedule = parse(f"@every {seconds}s")
-    assert schedule == Every(seconds)
+    assert schedule == Interval(seconds)
     now = after + span
     latest, following = schedule.latest(after, now), schedule.following(after, now)
     assert following is not None

@@ -16,6 +16,7 @@ LAYERS = (
     ("apiserver", "kubelet", "controllers", "autoscaler"),
     ("scheduler",),
     ("machinery",),
+    ("validation",),
     ("rules", "store"),
     ("api", "features"),
     ("base",),

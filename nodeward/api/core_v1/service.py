@@ -118,3 +118,11 @@ class ServiceStatus(KubeStruct):
 class Service(KubeObject):
     spec: ServiceSpec = nested(ServiceSpec)
     status: ServiceStatus = nested(ServiceStatus)
+
+
+def is_externally_accessible(spec: ServiceSpec) -> bool:
+    return spec.type in ("LoadBalancer", "NodePort") or (spec.type == "ClusterIP" and bool(spec.external_ips))
+
+
+def needs_health_check(spec: ServiceSpec) -> bool:
+    return spec.type == "LoadBalancer" and spec.external_traffic_policy == "Local"

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodeward.api.core_v1.service import ClientIPConfig, Endpoints, Service, SessionAffinityConfig
+from nodeward.api.core_v1.service import (
+    ClientIPConfig,
+    Endpoints,
+    Service,
+    SessionAffinityConfig,
+    is_externally_accessible,
+)
 from nodeward.api.discovery_v1 import EndpointSlice
-from nodeward.api.validation.service import is_externally_accessible
 
 _AFFINITY_SECONDS: Final = 10800
 

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from nodeward.api.core_v1.node import Node
-from nodeward.api.validation.node_readiness import LABEL_PREFIX, is_restricted
 from nodeward.apiserver.admission.plugin import Write
 from nodeward.base.fielderror import quote
-from nodeward.rules.readiness import RECORD_ANNOTATION
+from nodeward.rules.readiness import LABEL_PREFIX, RECORD_ANNOTATION, is_restricted
 
 _LABELS: Final = frozenset(
     (

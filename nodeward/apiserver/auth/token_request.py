@@ -13,12 +13,12 @@ from typing import Final
 
 from nodeward.api import errors
 from nodeward.api.authentication_v1 import BoundObjectReference, TokenRequest, TokenRequestStatus
-from nodeward.api.validation.authentication import validate_token_lifetime
 from nodeward.apiserver.auth.tokens import SECOND, Bound, BoundObject, Claims, Lookup, Ref, TokenSigner
 from nodeward.apiserver.auth.user import service_account_name
 from nodeward.base.fielderror import invalid, quote
 from nodeward.base.fieldpath import ROOT
 from nodeward.base.timestamp import rfc3339
+from nodeward.validation.authentication import validate_token_lifetime
 
 GROUP: Final = "authentication.k8s.io"
 DEFAULT_SECONDS: Final = 3600

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from nodeward.api.core_v1.cluster import Event
-from nodeward.api.validation.event import EVENT
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.resources.event_view import core_to_new
 from nodeward.apiserver.resources.strategy import Strategy
 from nodeward.base.fielderror import FieldError
+from nodeward.validation.core.event import EVENT
 
 
 class ViewedEvents(Strategy):

@@ -15,18 +15,18 @@ from nodeward.api.codec import decoder, encode
 from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.pod_status import PodCondition, PodStatus
-from nodeward.api.defaults.pod_prepare import drop_disabled_pod_fields, prepare_pod
 from nodeward.api.scheme import Kind
-from nodeward.api.validation.metadata import validate_metadata
-from nodeward.api.validation.names import dns_label
-from nodeward.api.validation.pod import pod_name
-from nodeward.api.validation.pod_qos import compute_qos
-from nodeward.api.validation.pod_resize import validate_pod_resize
-from nodeward.api.validation.pod_update import validate_ephemeral_containers_update
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.resources.pod_memory import PodMemory
+from nodeward.apiserver.resources.pod_preparation import drop_disabled_pod_fields, prepare_pod
 from nodeward.apiserver.resources.strategy import SPEC_PATHS, Paths, Strategy
 from nodeward.base.fielderror import FieldError
+from nodeward.rules.names import dns_label
+from nodeward.rules.qos import qos_class
+from nodeward.validation.meta.metadata import validate_metadata
+from nodeward.validation.pod.pod import pod_name
+from nodeward.validation.pod.resize import validate_pod_resize
+from nodeward.validation.pod.update import validate_ephemeral_containers_update
 
 _ENDED = ("Succeeded", "Failed")
 
@@ -75,7 +75,7 @@ class Pods(Strategy):
     def prepare_create(self, obj: Pod, env: Environment) -> None:
         prepare_pod(obj, env.context)
         obj.metadata.generation = 1
-        obj.status = PodStatus(phase="Pending", qos_class=compute_qos(obj.spec))
+        obj.status = PodStatus(phase="Pending", qos_class=qos_class(obj.spec))
         if obj.spec.scheduling_gates:
             gated = PodCondition(
                 type="PodScheduled",

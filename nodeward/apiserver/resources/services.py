@@ -11,10 +11,15 @@ from typing import ClassVar
 
 import msgspec
 
-from nodeward.api.core_v1.service import LoadBalancerStatus, Service, ServiceStatus
+from nodeward.api.core_v1.service import (
+    LoadBalancerStatus,
+    Service,
+    ServiceStatus,
+    is_externally_accessible,
+    needs_health_check,
+)
 from nodeward.api.errors import internal_error, invalid
 from nodeward.api.scheme import Kind
-from nodeward.api.validation.service import is_externally_accessible, needs_health_check
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.resources.strategy import Strategy
 from nodeward.base.fielderror import invalid as invalid_field

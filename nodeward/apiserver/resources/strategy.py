@@ -16,9 +16,9 @@ from nodeward.api.defaults.gated_fields import drop_gated_fields
 from nodeward.api.defaults.two_forms import ONE_FORM
 from nodeward.api.meta import KubeObject, ObjectMeta
 from nodeward.api.scheme import Kind
-from nodeward.api.validation import VALIDATORS
 from nodeward.apiserver.environment import Environment
 from nodeward.base.fielderror import FieldError
+from nodeward.validation import VALIDATORS
 
 Paths = tuple[tuple[str, ...], ...]
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Final
 from nodeward.api.core_v1.cluster import ServiceAccount
 from nodeward.api.core_v1.references import ObjectReference
 from nodeward.api.discovery_v1 import EndpointSlice
-from nodeward.api.validation.names import dns_subdomain
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.resources.strategy import Strategy
+from nodeward.rules.names import dns_subdomain
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
 

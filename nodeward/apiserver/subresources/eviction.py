@@ -28,16 +28,14 @@ from nodeward.apiserver.request import Call
 from nodeward.apiserver.subresources.binding import set_condition
 from nodeward.apiserver.verbs.delete import check_delete_options, check_preconditions, delete_one
 from nodeward.apiserver.writing import UPDATE_ATTEMPTS
-from nodeward.base.fielderror import invalid as invalid_field
-from nodeward.base.fieldpath import FieldPath
 from nodeward.machinery.serving.answer import Answer, success
 from nodeward.rules.disruption import SYNC_FAILED, allowed_condition, is_healthy, set_allowed_condition
 from nodeward.rules.selectors import from_label_selector
+from nodeward.validation.policy import validate_eviction
 
 _ENDED = ("Succeeded", "Failed")
 _TOO_MANY = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-_IGNORE = FieldPath("deleteOptions").child("ignoreStoreReadErrorWithClusterBreakingPotential")
 MAX_DISRUPTED = 2000
 
 
@@ -49,9 +47,9 @@ async def evict(api: Api, call: Call, kind: Kind) -> Answer:
         raise bad_request("name in URL does not match name in Eviction object")
     options = eviction.delete_options or DeleteOptions()
     check_delete_options(options)
-    if options.ignore_store_read_error_with_cluster_breaking_potential:
-        fault = invalid_field(_IGNORE, True, "can not be set for pod eviction, try after removing the option")
-        raise invalid("policy", "Eviction", call.name, [fault])
+    faults = validate_eviction(eviction)
+    if faults:
+        raise invalid("policy", "Eviction", call.name, faults)
     is_dry_run = call.is_dry_run or "All" in options.dry_run
     if is_dry_run:
         options.dry_run = ["All"]

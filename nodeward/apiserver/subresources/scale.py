@@ -37,10 +37,9 @@ from nodeward.apiserver.verbs.patch import (
     read_applied,
 )
 from nodeward.apiserver.writing import Mode
-from nodeward.base.fielderror import invalid as invalid_field
-from nodeward.base.fieldpath import ROOT
 from nodeward.machinery.serving.answer import Answer
 from nodeward.rules.selectors import Labels, Requirement, from_label_selector
+from nodeward.validation.autoscaling import validate_scale
 
 _SCALE_KIND = Kind("autoscaling", "v1", "Scale", Scale, "scale", subresources=(SCALE,))
 
@@ -126,10 +125,9 @@ def _applying(api: Api, call: Call, kind: Kind) -> Callable[[Item, Any], Any]:
 def _check(call: Call, kind: Kind, scale: Scale, old: Any) -> None:
     if scale.metadata.uid and scale.metadata.uid != old.metadata.uid:
         raise conflict(kind.group, kind.resource, call.name, MODIFIED)
-    if scale.spec.replicas < 0:
-        where = ROOT.child("spec", "replicas")
-        fault = invalid_field(where, scale.spec.replicas, "must be greater than or equal to 0")
-        raise invalid("autoscaling", "Scale", call.name, [fault])
+    faults = validate_scale(scale)
+    if faults:
+        raise invalid("autoscaling", "Scale", call.name, faults)
 
 
 def scale_of(workload: Any) -> Scale:

@@ -31,7 +31,8 @@ from nodeward.controllers.pods.ownership import controller_of, controller_refere
 from nodeward.controllers.pods.patience import Patience
 from nodeward.machinery.recorder import NORMAL, WARNING, reference
 from nodeward.machinery.workqueue import WorkQueue
-from nodeward.rules.cron import CronError, parse, zone_of
+from nodeward.rules.cron import parse, zone_of
+from nodeward.rules.cron_grammar import CronError
 
 _log: Final = logging.getLogger(__name__)
 

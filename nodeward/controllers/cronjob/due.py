@@ -11,7 +11,7 @@ from typing import Final
 
 from nodeward.api.batch_v1 import CronJob
 from nodeward.base.timestamp import parse_rfc3339
-from nodeward.rules.cron import Every, Fields
+from nodeward.rules.cron import Fields, Interval
 
 #: More than so many missed: something is wrong with a clock, or with the deadline.
 MANY: Final = 100
@@ -28,13 +28,13 @@ class Due:
     missed_many: bool = False
 
 
-def due(cron: CronJob, schedule: Fields | Every, now: int, *, not_before: int = 0) -> Due:
+def due(cron: CronJob, schedule: Fields | Interval, now: int, *, not_before: int = 0) -> Due:
     """`not_before`: moments until then do not count, since the schedule was another."""
     begin = max(counted_from(cron), not_before)
     after = begin
     if cron.spec.starting_deadline_seconds is not None:
         after = max(begin, now - cron.spec.starting_deadline_seconds)
-        if isinstance(schedule, Every):
+        if isinstance(schedule, Interval):
             # The distances are measured from the last start, whatever the deadline.
             after -= (after - begin) % schedule.seconds
     moment = schedule.latest(after, now)

@@ -19,9 +19,16 @@ from typing import Any, Final
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.references import Taint
-from nodeward.api.validation.node_readiness import failure_action
 from nodeward.controllers.node_lifecycle.reporters import Reporters
-from nodeward.rules.readiness import RECORD_ANNOTATION, TAINT, GateState, TaintChanges, taint_changes, views
+from nodeward.rules.readiness import (
+    RECORD_ANNOTATION,
+    TAINT,
+    GateState,
+    TaintChanges,
+    failure_action,
+    taint_changes,
+    views,
+)
 from nodeward.rules.taints import is_same
 
 

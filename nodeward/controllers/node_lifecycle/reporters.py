@@ -18,8 +18,7 @@ from typing import Final
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.references import Taint
-from nodeward.api.validation.node_readiness import LABEL_PREFIX, failure_action
-from nodeward.rules.readiness import TAINT, is_exempt
+from nodeward.rules.readiness import LABEL_PREFIX, TAINT, failure_action, is_exempt
 from nodeward.rules.taints import blocking_taint
 
 _VARIABLE: Final = "CONDITION_TYPE"

@@ -21,8 +21,8 @@ from nodeward.api.readiness_v1alpha1 import (
     NodeReadinessRule,
     NodeReadinessRuleStatus,
 )
-from nodeward.api.validation.readiness_rule import STATUS_NODES_LIMIT
 from nodeward.rules.readiness_rules import Finding
+from nodeward.validation.readiness_rule import STATUS_NODES_LIMIT
 
 #: So many nodes are explained in a status.
 EVALUATIONS: Final = 1000

@@ -15,7 +15,6 @@ from typing import Any, Final
 import msgspec
 
 from nodeward.api.core_v1.references import Taint
-from nodeward.api.validation.tolerations import validate_taints
 from nodeward.base.errors import ConfigError
 from nodeward.base.fieldpath import FieldPath
 from nodeward.base.problems import Problems
@@ -29,6 +28,7 @@ from nodeward.kubelet.config.reserved import read_reservation
 from nodeward.kubelet.config.rules import check
 from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.config.shape import API_VERSION, CONFIGURATION, KIND
+from nodeward.validation.pod.tolerations import validate_taints
 
 _NO_GATES: Final[Mapping[str, bool]] = MappingProxyType({})
 _DEFAULTS: Final = KubeletSettings()

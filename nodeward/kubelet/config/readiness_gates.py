@@ -13,13 +13,13 @@ import msgspec
 from nodeward.api.core_v1.container import Probe
 from nodeward.api.core_v1.node import NodeReadinessGate
 from nodeward.api.core_v1.references import Taint
-from nodeward.api.validation.node_readiness import validate_readiness_gates
-from nodeward.api.validation.probe import validate_readiness_probe
 from nodeward.base.duration import SECOND
 from nodeward.base.fieldpath import FieldPath
 from nodeward.base.problems import Problems
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config.settings import GateProbe, ReadinessGateSettings
+from nodeward.validation.core.node_readiness import validate_readiness_gates
+from nodeward.validation.pod.probe import validate_readiness_probe
 
 GATE: Final = "NodeReadinessGates"
 FIELD: Final = "nodeReadinessGates"

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from nodeward.api.validation.names import dns_subdomain, label_key_faults
 from nodeward.base.duration import SECOND, DurationError, parse_duration
 from nodeward.base.errors import ConfigError
 from nodeward.base.fielderror import quote
+from nodeward.rules.names import dns_subdomain, label_key_faults
 
 FOREVER: Final = "ReportContinuously"
 UNTIL_SUCCESS: Final = "ReportOnSuccessAndTerminate"

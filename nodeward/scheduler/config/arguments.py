@@ -14,13 +14,13 @@ import msgspec
 from nodeward.api.codec import from_tree, stray_fields, to_tree
 from nodeward.api.core_v1.affinity import NodeAffinity, TopologySpreadConstraint
 from nodeward.api.schema import schema_of
-from nodeward.api.validation.affinity import validate_node_selector, validate_node_selector_term
-from nodeward.api.validation.labels import validate_label_name
 from nodeward.base.fielderror import duplicate, forbidden, invalid, not_supported, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.base.problems import Problems
 from nodeward.features.gates import Gates
 from nodeward.scheduler.config.reading import LARGEST_INT64, Fields
+from nodeward.validation.meta.labels import validate_label_name
+from nodeward.validation.pod.affinity import validate_node_selector, validate_node_selector_term
 
 S = TypeVar("S", bound=msgspec.Struct)
 

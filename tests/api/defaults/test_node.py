@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.api.validation.pods import a_node
+from tests.validation.pods import a_node
 
 
 def test_all_of_a_node_is_allocatable_unless_it_says_otherwise() -> None:

@@ -23,7 +23,7 @@ from nodeward.api.rbac_v1 import RoleBinding
 from nodeward.api.resource_v1 import DeviceTaintRule, ResourceClaim, ResourceSlice
 from nodeward.api.scheduling_v1 import PriorityClass
 from nodeward.api.storage_v1 import CSIDriver, StorageClass
-from tests.api.validation.tables import read
+from tests.validation.tables import read
 
 _TEMPLATE = {
     "metadata": {"labels": {"app": "web"}},

@@ -12,10 +12,10 @@ from nodeward.api.core_v1.pod import Pod, PodTemplate
 from nodeward.api.defaults import DEFAULTS
 from nodeward.api.defaults.image import pull_policy_for
 from nodeward.api.defaults.pod import default_pod
-from nodeward.api.defaults.pod_prepare import drop_disabled_pod_fields, prepare_pod
+from nodeward.apiserver.resources.pod_preparation import drop_disabled_pod_fields, prepare_pod
 from tests.api.recorded import recorded_answer
-from tests.api.validation.pods import POD, a_pod, pod_context
-from tests.api.validation.tables import context, edited, read
+from tests.validation.pods import POD, a_pod, pod_context
+from tests.validation.tables import context, edited, read
 
 _C = "spec.containers[0]"
 

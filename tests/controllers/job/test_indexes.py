@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeward.api.validation.batch_indexes import count_indexes
 from nodeward.controllers.job.indexes import Indexes
+from nodeward.validation.batch.indexes import count_indexes
 
 NUMBERS = st.frozensets(st.integers(0, 40), max_size=30)
 

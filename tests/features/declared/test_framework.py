@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeward.api.validation.node import declared_feature_fault
 from nodeward.features import (
     Feature,
     FeatureError,
@@ -19,6 +18,7 @@ from nodeward.features import (
     Version,
 )
 from nodeward.features.declared import name_fault
+from nodeward.validation.core.node import declared_feature_fault
 from tests.features.declared.objects import V137, Switches, feature, info, node
 
 

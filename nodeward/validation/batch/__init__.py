@@ -1,0 +1,1 @@
+"""Rules for the kinds of batch/v1. Called through ."""

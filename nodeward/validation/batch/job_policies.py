@@ -1,0 +1,228 @@
+"""When a job's pod failure counts, when the job has succeeded early, and how its pods are scheduled together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodeward.api.batch_v1 import (
+    JobSchedulingConfiguration,
+    JobSpec,
+    PodFailurePolicy,
+    PodFailurePolicyOnExitCodesRequirement,
+    PodFailurePolicyOnPodConditionsPattern,
+    PodFailurePolicyRule,
+    SuccessPolicyRule,
+)
+from nodeward.api.context import Context
+from nodeward.api.scheduling_v1alpha3 import WorkloadPodGroupResourceClaim
+from nodeward.base.fielderror import (
+    OMITTED,
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    quote,
+    required,
+    too_long,
+    too_many,
+)
+from nodeward.base.fieldpath import FieldPath
+from nodeward.rules.names import dns_label, dns_subdomain, label_key_faults, qualified_name, size
+from nodeward.validation.batch.indexes import IndexesFault, count_indexes
+from nodeward.validation.meta.metadata import validate_not_negative
+from nodeward.validation.meta.unions import validate_exactly_one
+
+_ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
+_STATUSES: Final = ("False", "True", "Unknown")
+_RULES_LIMIT: Final = 20
+_EXIT_CODES_LIMIT: Final = 255
+_INDEXES_LIMIT: Final = 64 * 1024
+_CLAIMS_LIMIT: Final = 4
+
+
+def _valid(values: tuple[str, ...]) -> str:
+    return f"valid values: [{' '.join(quote(value) for value in values)}]"
+
+
+def validate_pod_failure_policy(policy: PodFailurePolicy, spec: JobSpec, path: FieldPath) -> list[FieldError]:
+    at = path.child("rules")
+    errors: list[FieldError] = []
+    if len(policy.rules) > _RULES_LIMIT:
+        errors.append(too_many(at, len(policy.rules), _RULES_LIMIT))
+    pod = spec.template.spec
+    names = {container.name for container in (*pod.containers, *pod.init_containers)}
+    for i, rule in enumerate(policy.rules):
+        errors += _failure_rule(rule, spec, names, at.index(i))
+    return errors
+
+
+def _failure_rule(
+    rule: PodFailurePolicyRule, spec: JobSpec, names: set[str], path: FieldPath
+) -> list[FieldError]:
+    errors: list[FieldError] = []
+    at = path.child("action")
+    if not rule.action:
+        errors.append(required(at, _valid(_ACTIONS)))
+    elif rule.action == "FailIndex":
+        if spec.backoff_limit_per_index is None:
+            errors.append(invalid(at, rule.action, "requires the backoffLimitPerIndex to be set"))
+    elif rule.action not in _ACTIONS:
+        errors.append(not_supported(at, rule.action, _ACTIONS))
+    if rule.on_exit_codes is not None:
+        errors += _exit_codes(rule.on_exit_codes, names, path.child("onExitCodes"))
+    if rule.on_pod_conditions:
+        errors += _conditions(rule.on_pod_conditions, path.child("onPodConditions"))
+    if rule.on_exit_codes is not None and rule.on_pod_conditions:
+        errors.append(
+            invalid(path, OMITTED, "specifying both OnExitCodes and OnPodConditions is not supported")
+        )
+    if rule.on_exit_codes is None and not rule.on_pod_conditions:
+        errors.append(invalid(path, OMITTED, "specifying one of OnExitCodes and OnPodConditions is required"))
+    return errors
+
+
+def _exit_codes(
+    codes: PodFailurePolicyOnExitCodesRequirement, names: set[str], path: FieldPath
+) -> list[FieldError]:
+    errors: list[FieldError] = []
+    at = path.child("operator")
+    if not codes.operator:
+        errors.append(required(at, _valid(("In", "NotIn"))))
+    elif codes.operator not in ("In", "NotIn"):
+        errors.append(not_supported(at, codes.operator, ("In", "NotIn")))
+    if codes.container_name is not None and codes.container_name not in names:
+        detail = "must be one of the container or initContainer names in the pod template"
+        errors.append(invalid(path.child("containerName"), codes.container_name, detail))
+    at, values = path.child("values"), codes.values
+    if not values:
+        errors.append(invalid(at, values, "at least one value is required"))
+    elif len(values) > _EXIT_CODES_LIMIT:
+        errors.append(too_many(at, len(values), _EXIT_CODES_LIMIT))
+    seen: set[int] = set()
+    for i, value in enumerate(values):
+        if codes.operator == "In" and value == 0:
+            errors.append(invalid(at.index(i), value, "must not be 0 for the In operator"))
+        if value in seen:
+            errors.append(duplicate(at.index(i), value))
+        seen.add(value)
+    if values != sorted(values):
+        errors.append(invalid(at, values, "must be ordered"))
+    return errors
+
+
+def _conditions(patterns: list[PodFailurePolicyOnPodConditionsPattern], path: FieldPath) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if len(patterns) > _RULES_LIMIT:
+        errors.append(too_many(path, len(patterns), _RULES_LIMIT))
+    for i, pattern in enumerate(patterns):
+        at = path.index(i)
+        errors += [invalid(at.child("type"), pattern.type, fault) for fault in qualified_name(pattern.type)]
+        if not pattern.status:
+            errors.append(required(at.child("status"), _valid(_STATUSES)))
+        elif pattern.status not in _STATUSES:
+            errors.append(not_supported(at.child("status"), pattern.status, _STATUSES))
+    return errors
+
+
+def validate_success_policy(
+    rules: list[SuccessPolicyRule], completions: int, path: FieldPath
+) -> list[FieldError]:
+    at = path.child("rules")
+    errors: list[FieldError] = []
+    if not rules:
+        detail = "at least one rules must be specified when the successPolicy is specified"
+        errors.append(required(at, detail))
+    if len(rules) > _RULES_LIMIT:
+        errors.append(too_many(at, len(rules), _RULES_LIMIT))
+    for i, rule in enumerate(rules):
+        errors += _success_rule(rule, completions, at.index(i))
+    return errors
+
+
+def _success_rule(rule: SuccessPolicyRule, completions: int, path: FieldPath) -> list[FieldError]:
+    errors: list[FieldError] = []
+    indexes, count = rule.succeeded_indexes, rule.succeeded_count
+    if count is None and indexes is None:
+        detail = "at least one of succeededCount or succeededIndexes must be specified"
+        errors.append(required(path, detail))
+    named = 0
+    if indexes is not None:
+        at = path.child("succeededIndexes")
+        if size(indexes) > _INDEXES_LIMIT:
+            errors.append(too_long(at, _INDEXES_LIMIT))
+        try:
+            named = count_indexes(indexes, completions)
+        except IndexesFault as fault:
+            errors.append(invalid(at, indexes, f"error parsing succeededIndexes: {fault}"))
+    if count is not None:
+        at = path.child("succeededCount")
+        errors += validate_not_negative(count, at)
+        if count > completions:
+            detail = f"must be less than or equal to {completions} (the number of specified completions)"
+            errors.append(invalid(at, count, detail))
+        if indexes is not None and count > named:
+            where = "(the number of indexes in the specified succeededIndexes field)"
+            errors.append(invalid(at, count, f"must be less than or equal to {named} {where}"))
+    return errors
+
+
+def validate_job_scheduling(
+    scheduling: JobSchedulingConfiguration | None, parallelism: int, path: FieldPath, ctx: Context
+) -> list[FieldError]:
+    """Scheduling a job's pods as a group, an alpha feature."""
+    if scheduling is None:
+        return []
+    if not ctx.on("WorkloadWithJob"):
+        return [forbidden(path, "")]
+    errors: list[FieldError] = []
+    policy, mode = scheduling.scheduling_policy, scheduling.disruption_mode
+    at = path.child("schedulingPolicy")
+    if policy is not None:
+        members = {"basic": policy.basic is not None, "gang": policy.gang is not None}
+        errors += validate_exactly_one(at, members)
+        count = policy.gang.min_count if policy.gang is not None else None
+        if count is not None and count < 1:
+            errors.append(invalid(at.child("gang", "minCount"), count, "must be greater than or equal to 1"))
+        if count is not None and count > parallelism:
+            detail = f"must not be greater than parallelism ({parallelism})"
+            errors.append(invalid(at.child("gang", "minCount"), count, detail))
+    if scheduling.scheduling_constraints is not None:
+        at = path.child("schedulingConstraints", "topology")
+        topology = scheduling.scheduling_constraints.topology
+        if len(topology) > 1:
+            errors.append(too_many(at, len(topology), 1))
+        for i, constraint in enumerate(topology):
+            key = at.index(i).child("key")
+            faults = label_key_faults(constraint.key)
+            errors += [invalid(key, constraint.key, f) for f in faults] if constraint.key else [required(key)]
+    if mode is not None:
+        members = {"single": mode.single is not None, "all": mode.all is not None}
+        errors += validate_exactly_one(path.child("disruptionMode"), members)
+    return errors + _claims(scheduling.resource_claims, path.child("resourceClaims"))
+
+
+def _claims(claims: list[WorkloadPodGroupResourceClaim], path: FieldPath) -> list[FieldError]:
+    if len(claims) > _CLAIMS_LIMIT:
+        return [too_many(path, len(claims), _CLAIMS_LIMIT)]
+    errors: list[FieldError] = []
+    for i, claim in enumerate(claims):
+        at = path.index(i)
+        if any(claim.name == other.name for other in claims[:i]):
+            errors.append(duplicate(at, {"name": claim.name}))
+        members = {
+            "resourceClaimName": claim.resource_claim_name is not None,
+            "resourceClaimTemplateName": claim.resource_claim_template_name is not None,
+        }
+        errors += validate_exactly_one(at, members)
+        name = at.child("name")
+        errors += (
+            [invalid(name, claim.name, f) for f in dns_label(claim.name)] if claim.name else [required(name)]
+        )
+        for field, value in (
+            ("resourceClaimName", claim.resource_claim_name),
+            ("resourceClaimTemplateName", claim.resource_claim_template_name),
+        ):
+            if value is not None:
+                errors += [invalid(at.child(field), value, fault) for fault in dns_subdomain(value)]
+    return errors

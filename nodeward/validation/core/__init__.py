@@ -1,0 +1,1 @@
+"""Rules for the other kinds of core/v1. Called through ."""

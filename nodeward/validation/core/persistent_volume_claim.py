@@ -1,0 +1,178 @@
+"""Persistent volume claims: what may still change once one exists, and what is reported about it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from nodeward.api.context import Context
+from nodeward.api.core_v1.pod_status import VolumeHealthStatus
+from nodeward.api.core_v1.storage import PersistentVolumeClaim, PersistentVolumeClaimSpec
+from nodeward.base.fielderror import FieldError, forbidden, invalid, not_supported, required
+from nodeward.base.fieldpath import ROOT, FieldPath
+from nodeward.base.quantity import ZERO, Quantity
+from nodeward.rules.names import dns_subdomain, qualified_name
+from nodeward.rules.resource_names import is_native
+from nodeward.validation.meta.conditions import condition_reason
+from nodeward.validation.meta.labels import validate_label_selector
+from nodeward.validation.meta.metadata import (
+    METADATA,
+    validate_immutable,
+    validate_metadata,
+    validate_metadata_update,
+)
+from nodeward.validation.pod.resource_lists import validate_quantity
+from nodeward.validation.pod.volume_claim import validate_claim_spec
+from nodeward.validation.spec_diff import spec_diff
+from nodeward.validation.validator import Validator
+
+_SPEC: Final = ROOT.child("spec")
+_STATUS: Final = ROOT.child("status")
+_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_RESIZE_STATES: Final = (
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+)
+
+
+def _create(claim: PersistentVolumeClaim, ctx: Context) -> list[FieldError]:
+    errors = validate_metadata(claim.metadata, dns_subdomain, namespaced=True)
+    return errors + validate_claim_spec(claim.spec, _SPEC)
+
+
+def _has_group(spec: PersistentVolumeClaimSpec) -> bool:
+    return any(
+        ref is not None and ref.api_group is not None for ref in (spec.data_source, spec.data_source_ref)
+    )
+
+
+def _update(new: PersistentVolumeClaim, old: PersistentVolumeClaim, ctx: Context) -> list[FieldError]:
+    errors = validate_metadata_update(new.metadata, old.metadata)
+    errors += validate_metadata(new.metadata, dns_subdomain, namespaced=True)
+    errors += validate_claim_spec(
+        new.spec,
+        _SPEC,
+        allow_invalid_label_values=bool(validate_label_selector(old.spec.selector, ROOT)),
+        allow_invalid_api_group=_has_group(old.spec),
+    )
+    errors += _immutable(new, old)
+    errors += _size(new, old)
+    errors += validate_immutable(new.spec.volume_mode, old.spec.volume_mode, ROOT.child("volumeMode"))
+    return errors + _attributes_class(new, old)
+
+
+def _immutable(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> list[FieldError]:
+    """The spec stays, but for binding, for a class given late, and for growing a bound claim."""
+    errors: list[FieldError] = []
+    now, was = new.spec, old.spec
+    class_name = was.storage_class_name
+    if not _is_class_from_annotation(new, old):
+        annotation = new.metadata.annotations.get(_CLASS_ANNOTATION, "")
+        before = old.metadata.annotations.get(_CLASS_ANNOTATION, "")
+        at = METADATA.child("annotations", _CLASS_ANNOTATION)
+        errors += validate_immutable(annotation, before, at)
+        if not _is_class_given_late(new, old):
+            class_name = now.storage_class_name
+    masked = msgspec.structs.replace(now, storage_class_name=class_name)
+    if not was.volume_name:
+        masked.volume_name = ""
+    if new.status.phase == "Bound":
+        masked.volume_attributes_class_name = was.volume_attributes_class_name
+        if now.resources.requests:
+            requests = {**now.resources.requests, "storage": was.resources.requests.get("storage", ZERO)}
+            masked.resources = msgspec.structs.replace(now.resources, requests=requests)
+    if masked != was:
+        detail = (
+            "spec is immutable after creation except resources.requests and "
+            f"volumeAttributesClassName for bound claims\n{spec_diff(was, masked)}"
+        )
+        errors.append(forbidden(_SPEC, detail))
+    return errors
+
+
+def _is_class_from_annotation(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> bool:
+    """The class moves from the old annotation to its field."""
+    name = old.metadata.annotations.get(_CLASS_ANNOTATION)
+    if name is None or old.spec.storage_class_name is not None or new.spec.storage_class_name != name:
+        return False
+    return new.metadata.annotations.get(_CLASS_ANNOTATION, name) == name
+
+
+def _is_class_given_late(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> bool:
+    """A claim without a class gets one, the one its annotation names if there is one."""
+    name = new.spec.storage_class_name
+    if name is None or old.spec.storage_class_name is not None:
+        return False
+    return old.metadata.annotations.get(_CLASS_ANNOTATION, name) == name
+
+
+def _size(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> list[FieldError]:
+    """A claim never shrinks below what it has; one that never grew can take its wish back."""
+    at = _SPEC.child("resources", "requests", "storage")
+    size = new.spec.resources.requests.get("storage", ZERO)
+    if size >= old.spec.resources.requests.get("storage", ZERO):
+        return []
+    if size > old.status.capacity.get("storage", ZERO):
+        return []
+    return [forbidden(at, "field can not be less than status.capacity")]
+
+
+def _attributes_class(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> list[FieldError]:
+    name = new.spec.volume_attributes_class_name
+    if name == old.spec.volume_attributes_class_name:
+        return []
+    if old.status.current_volume_attributes_class_name is None or name:
+        return []
+    what = "nil" if name is None else "empty string"
+    detail = f"update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil"
+    return [forbidden(_SPEC.child("volumeAttributesClassName"), detail)]
+
+
+def _status(new: PersistentVolumeClaim, old: PersistentVolumeClaim, ctx: Context) -> list[FieldError]:
+    errors = validate_metadata_update(new.metadata, old.metadata)
+    if not new.metadata.resource_version:
+        errors.append(required(ROOT.child("resourceVersion")))
+    if not new.spec.access_modes:
+        errors.append(required(ROOT.child("Spec", "accessModes")))
+    for resource, amount in new.status.capacity.items():
+        errors += _amount(amount, _STATUS.child("capacity").key(resource))
+    errors += _health(new.status.health_status, _STATUS.child("healthStatus"))
+    at = _STATUS.child("allocatedResourceStatuses")
+    for resource, state in new.status.allocated_resource_statuses.items():
+        errors += _resource(resource, at)
+        if state not in _RESIZE_STATES:
+            errors.append(not_supported(at, resource, sorted(_RESIZE_STATES)))
+    at = _STATUS.child("allocatedResources")
+    for resource, amount in new.status.allocated_resources.items():
+        if faults := _resource(resource, at):
+            errors += faults
+        else:
+            key = at.key(resource)
+            errors += _amount(amount, key) or validate_quantity("storage", amount, key)
+    return errors
+
+
+def _amount(amount: Quantity, path: FieldPath) -> list[FieldError]:
+    return [] if amount.value >= 0 else [invalid(path, amount.value, "must be a valid resource quantity")]
+
+
+def _resource(name: str, path: FieldPath) -> list[FieldError]:
+    if faults := qualified_name(name):
+        return [invalid(path, name, fault) for fault in faults]
+    return [not_supported(path, name, ("storage",))] if is_native(name) and name != "storage" else []
+
+
+def _health(health: VolumeHealthStatus | None, path: FieldPath) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for i, condition in enumerate(health.health_conditions if health else ()):
+        if condition.reason:
+            at = path.child("healthConditions").index(i).child("reason")
+            errors += [invalid(at, condition.reason, fault) for fault in condition_reason(condition.reason)]
+    return errors
+
+
+PERSISTENT_VOLUME_CLAIM: Final = Validator(create=_create, update=_update, status=_status, name=dns_subdomain)

@@ -1,0 +1,1 @@
+"""Rules for pods and pod templates: spec, volumes, resources, status, changes. Called through ."""

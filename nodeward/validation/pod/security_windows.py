@@ -1,0 +1,171 @@
+"""What only Windows pods may say, and what they may not say at all."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from nodeward.api.core_v1.container import WindowsSecurityContextOptions
+from nodeward.api.core_v1.pod import PodSpec
+from nodeward.base.fielderror import FieldError, forbidden, invalid
+from nodeward.base.fieldpath import FieldPath
+from nodeward.rules.names import dns_subdomain, size
+from nodeward.validation.pod.options import containers_of, containers_with_path
+
+_GMSA_KIB: Final = 64
+_DOMAIN_LIMIT: Final = 256
+_USER_LIMIT: Final = 104
+_HAS_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]").search
+_IS_NETBIOS: Final = re.compile(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}').fullmatch
+_LABEL: Final = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+_IS_DNS: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*").fullmatch
+_HAS_BAD_CHARACTER: Final = re.compile(r'["/\\:;|=,+*?<>@\[\]]').search
+_IS_DOTS: Final = re.compile(r"[. ]+").fullmatch
+_NOT_FOR_WINDOWS: Final = "cannot be set for a windows pod"
+_NOT_FOR_LINUX: Final = "windows options cannot be set for a linux pod"
+
+
+def validate_windows_options(options: WindowsSecurityContextOptions, path: FieldPath) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name = options.gmsa_credential_spec_name
+    if name is not None:
+        errors += [
+            invalid(path.child("gmsaCredentialSpecName"), name, fault) for fault in dns_subdomain(name)
+        ]
+    credentials = options.gmsa_credential_spec
+    if credentials is not None:
+        at = path.child("gmsaCredentialSpec")
+        if not credentials:
+            errors.append(invalid(at, credentials, "gmsaCredentialSpec cannot be an empty string"))
+        elif size(credentials) > _GMSA_KIB * 1024:
+            errors.append(invalid(at, credentials, f"gmsaCredentialSpec size must be under {_GMSA_KIB} KiB"))
+    if options.run_as_user_name is not None:
+        at = path.child("runAsUserName")
+        faults = _user_name_faults(options.run_as_user_name)
+        errors += [invalid(at, options.run_as_user_name, fault) for fault in faults]
+    return errors
+
+
+def _user_name_faults(name: str) -> list[str]:
+    if not name:
+        return ["runAsUserName cannot be an empty string"]
+    if _HAS_CONTROL(name):
+        return ["runAsUserName cannot contain control characters"]
+    if name.count("\\") > 1:
+        return ["runAsUserName cannot contain more than one backslash"]
+    domain, backslash, user = name.rpartition("\\")
+    faults: list[str] = []
+    if size(domain) >= _DOMAIN_LIMIT:
+        faults.append(f"runAsUserName's Domain length must be under {_DOMAIN_LIMIT} characters")
+    if backslash and not _IS_NETBIOS(domain) and not _IS_DNS(domain):
+        faults.append("runAsUserName's Domain doesn't match the NetBios nor the DNS format")
+    if not user:
+        faults.append("runAsUserName's User cannot be empty")
+    elif size(user) > _USER_LIMIT:
+        faults.append(f"runAsUserName's User length must not be longer than {_USER_LIMIT} characters")
+    if _IS_DOTS(user):
+        faults.append("runAsUserName's User cannot contain only periods or spaces")
+    if _HAS_BAD_CHARACTER(user):
+        faults.append("runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]")
+    return faults
+
+
+def validate_host_process(spec: PodSpec, path: FieldPath) -> list[FieldError]:
+    """Containers that run as processes of the host: all or none, and with its network."""
+    context = spec.security_context
+    of_pod = (
+        context.windows_options.host_process
+        if context is not None and context.windows_options is not None
+        else None
+    )
+    if of_pod is None and not any(
+        c.security_context is not None and c.security_context.windows_options is not None
+        for c in containers_of(spec)
+    ):
+        return []
+    errors: list[FieldError] = []
+    total = hosted = 0
+    for container, at in containers_with_path(spec, path):
+        total += 1
+        own = container.security_context
+        of_container = (
+            own.windows_options.host_process if own is not None and own.windows_options is not None else None
+        )
+        if of_pod is not None and of_container is not None and of_pod != of_container:
+            shown = "true" if of_pod else "false"
+            detail = f"pod hostProcess value must be identical if both are specified, was {shown}"
+            errors.append(
+                invalid(at.child("securityContext", "windowsOptions", "hostProcess"), of_container, detail)
+            )
+        if of_container or (of_container is None and of_pod):
+            hosted += 1
+    if hosted:
+        if hosted != total:
+            detail = "If pod contains any hostProcess containers then all containers must be HostProcess containers"
+            errors.append(invalid(path, "", detail))
+        if not spec.host_network:
+            detail = "hostNetwork must be true if pod contains any hostProcess containers"
+            errors.append(invalid(path.child("hostNetwork"), spec.host_network, detail))
+    return errors
+
+
+def validate_linux_pod(spec: PodSpec, path: FieldPath) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if spec.security_context is not None and spec.security_context.windows_options is not None:
+        errors.append(forbidden(path.child("securityContext", "windowsOptions"), _NOT_FOR_LINUX))
+    for container, at in containers_with_path(spec, path):
+        if container.security_context is not None and container.security_context.windows_options is not None:
+            errors.append(forbidden(at.child("securityContext", "windowsOptions"), _NOT_FOR_LINUX))
+    return errors
+
+
+def validate_windows_pod(spec: PodSpec, path: FieldPath) -> list[FieldError]:
+    errors: list[FieldError] = []
+
+    def refuse(at: FieldPath, **fields: object) -> None:
+        errors.extend(
+            forbidden(at.child(name), _NOT_FOR_WINDOWS)
+            for name, value in fields.items()
+            if value is not None and value is not False and value != []
+        )
+
+    context = spec.security_context
+    if context is not None:
+        refuse(
+            path.child("securityContext"),
+            appArmorProfile=context.app_armor_profile,
+            seLinuxOptions=context.se_linux_options,
+            seccompProfile=context.seccomp_profile,
+            fsGroup=context.fs_group,
+            fsGroupChangePolicy=context.fs_group_change_policy,
+            sysctls=context.sysctls,
+            runAsUser=context.run_as_user,
+            runAsGroup=context.run_as_group,
+            supplementalGroups=context.supplemental_groups,
+            supplementalGroupsPolicy=context.supplemental_groups_policy,
+            seLinuxChangePolicy=context.se_linux_change_policy,
+        )
+    if spec.host_users is not None:
+        errors.append(forbidden(path.child("hostUsers"), _NOT_FOR_WINDOWS))
+    refuse(path, hostPID=spec.host_pid, hostIPC=spec.host_ipc)
+    if spec.share_process_namespace is not None:
+        errors.append(forbidden(path.child("shareProcessNamespace"), _NOT_FOR_WINDOWS))
+    for container, at in containers_with_path(spec, path):
+        own = container.security_context
+        if own is None:
+            continue
+        for name, value in (
+            ("appArmorProfile", own.app_armor_profile),
+            ("seLinuxOptions", own.se_linux_options),
+            ("seccompProfile", own.seccomp_profile),
+            ("capabilities", own.capabilities),
+            ("readOnlyRootFilesystem", own.read_only_root_filesystem),
+            ("privileged", own.privileged),
+            ("allowPrivilegeEscalation", own.allow_privilege_escalation),
+            ("procMount", own.proc_mount),
+            ("runAsUser", own.run_as_user),
+            ("runAsGroup", own.run_as_group),
+        ):
+            if value is not None:
+                errors.append(forbidden(at.child("securityContext", name), _NOT_FOR_WINDOWS))
+    return errors

@@ -1,0 +1,100 @@
+"""How evenly pods must lie over zones, racks, nodes: topology spread constraints."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodeward.api.core_v1.affinity import TopologySpreadConstraint
+from nodeward.api.meta import LabelSelector
+from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, required
+from nodeward.base.fieldpath import ROOT, FieldPath
+from nodeward.validation.meta.labels import validate_label_name, validate_label_selector
+from nodeward.validation.pod.affinity import validate_match_label_keys
+from nodeward.validation.pod.options import PodOptions
+
+_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
+_POLICIES: Final = ("Honor", "Ignore")
+_NOT_POSITIVE: Final = "must be greater than zero"
+
+
+def validate_spread(
+    constraints: list[TopologySpreadConstraint], path: FieldPath, options: PodOptions
+) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for i, constraint in enumerate(constraints):
+        at = path.index(i)
+        errors += _constraint(constraint, constraints[i + 1 :], at)
+        errors += _match_label_keys(constraint, at, options)
+        faults = validate_label_selector(constraint.label_selector, at.child("labelSelector"))
+        if faults and not options.invalid_spread_selectors():
+            errors += faults
+    return errors
+
+
+def _constraint(
+    constraint: TopologySpreadConstraint, rest: list[TopologySpreadConstraint], path: FieldPath
+) -> list[FieldError]:
+    errors: list[FieldError] = []
+    action = constraint.when_unsatisfiable
+    if constraint.max_skew <= 0:
+        errors.append(invalid(path.child("maxSkew"), constraint.max_skew, _NOT_POSITIVE))
+    if not constraint.topology_key:
+        errors.append(required(path.child("topologyKey"), "can not be empty"))
+    if action not in _ACTIONS:
+        errors.append(not_supported(path.child("whenUnsatisfiable"), action, _ACTIONS))
+    identity = (constraint.topology_key, action)
+    if any((other.topology_key, other.when_unsatisfiable) == identity for other in rest):
+        at = path.child("{topologyKey, whenUnsatisfiable}")
+        errors.append(duplicate(at, f"{{{constraint.topology_key}, {action}}}"))
+    if constraint.min_domains is not None:
+        at = path.child("minDomains")
+        if constraint.min_domains <= 0:
+            errors.append(invalid(at, constraint.min_domains, _NOT_POSITIVE))
+        if action != "DoNotSchedule":
+            detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+            errors.append(invalid(at, constraint.min_domains, detail))
+    for name, policy in (
+        ("nodeAffinityPolicy", constraint.node_affinity_policy),
+        ("nodeTaintsPolicy", constraint.node_taints_policy),
+    ):
+        if policy is not None and policy not in _POLICIES:
+            errors.append(not_supported(path.child(name), policy, _POLICIES))
+    return errors
+
+
+def _match_label_keys(
+    constraint: TopologySpreadConstraint, path: FieldPath, options: PodOptions
+) -> list[FieldError]:
+    """Since the keys are merged into the selector the rule changed; an old object keeps the one it was made by."""
+    keys, selector = constraint.match_label_keys, constraint.label_selector
+    if not keys:
+        return []
+    is_merged = options.ctx.on("MatchLabelKeysInPodTopologySpread") and options.ctx.on(
+        "MatchLabelKeysInPodTopologySpreadSelectorMerge"
+    )
+    old = options.old.topology_spread_constraints if options.old is not None else []
+    if is_merged:
+        is_merged = not any(
+            validate_match_label_keys(c.match_label_keys, [], c.label_selector, ROOT) for c in old
+        )
+    elif options.ctx.on("MatchLabelKeysInPodTopologySpread"):
+        is_merged = any(_unmerged(c.match_label_keys, c.label_selector, ROOT) for c in old)
+    if is_merged:
+        return validate_match_label_keys(keys, [], selector, path)
+    return _unmerged(keys, selector, path.child("matchLabelKeys"))
+
+
+def _unmerged(keys: list[str], selector: LabelSelector | None, path: FieldPath) -> list[FieldError]:
+    if not keys:
+        return []
+    errors: list[FieldError] = []
+    known: set[str] = set()
+    if selector is None:
+        errors.append(forbidden(path, "must not be specified when labelSelector is not set"))
+    else:
+        known = {*selector.match_labels, *(expression.key for expression in selector.match_expressions)}
+    for i, key in enumerate(keys):
+        errors += validate_label_name(key, path.index(i))
+        if key in known:
+            errors.append(invalid(path.index(i), key, "exists in both matchLabelKeys and labelSelector"))
+    return errors

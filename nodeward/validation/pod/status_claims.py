@@ -1,0 +1,116 @@
+"""What a pod's status says of its resource claims."""
+
+from __future__ import annotations
+
+from nodeward.api.core_v1.pod import Pod, PodSpec
+from nodeward.api.core_v1.pod_status import NodeAllocatableResourceClaimStatus, PodExtendedResourceClaimStatus
+from nodeward.base.fielderror import FieldError, duplicate, invalid, required
+from nodeward.base.fieldpath import FieldPath
+from nodeward.base.quantity import Quantity
+from nodeward.rules.names import dns_label, dns_subdomain
+from nodeward.rules.resource_names import is_pod_level
+
+_BAD_NAME = "must be a node allocatable resource name"
+
+
+def validate_claim_statuses(pod: Pod, path: FieldPath) -> list[FieldError]:
+    errors: list[FieldError] = []
+    known = {claim.name for claim in pod.spec.resource_claims}
+    seen: set[str] = set()
+    for i, status in enumerate(pod.status.resource_claim_statuses):
+        at = path.index(i)
+        if status.name not in known:
+            detail = "must match the name of an entry in `spec.resourceClaims`"
+            errors.append(invalid(at.child("name"), status.name, detail))
+        if status.name in seen:
+            errors.append(duplicate(at.child("name"), status.name))
+        seen.add(status.name)
+        name = status.resource_claim_name
+        if name is not None:
+            errors += [invalid(at.child("resourceClaimName"), name, fault) for fault in dns_subdomain(name)]
+    return errors
+
+
+def validate_extended_claim(
+    status: PodExtendedResourceClaimStatus, spec: PodSpec, path: FieldPath
+) -> list[FieldError]:
+    """The claim made for extended resources that a DRA driver serves."""
+    errors: list[FieldError] = []
+    mappings = path.child("requestMappings")
+    if not status.request_mappings:
+        errors.append(required(mappings, "at least one request mapping is required"))
+    containers = {container.name: container for container in (*spec.init_containers, *spec.containers)}
+    seen: set[tuple[str, str, str]] = set()
+    for i, mapping in enumerate(status.request_mappings):
+        at = mappings.index(i)
+        container = containers.get(mapping.container_name)
+        if container is None:
+            detail = "must match the name of an entry in spec.initContainers.name or spec.containers.name"
+            errors.append(invalid(at.child("containerName"), mapping.container_name, detail))
+        elif mapping.resource_name not in container.resources.requests:
+            detail = (
+                "must match the extended resource name of an entry in spec.initContainers.resources.requests "
+                "or spec.containers.resources.requests"
+            )
+            errors.append(invalid(at.child("resourceName"), mapping.resource_name, detail))
+        where = path.child("requestName")
+        errors += [invalid(where, mapping.request_name, fault) for fault in dns_label(mapping.request_name)]
+        key = (mapping.container_name, mapping.resource_name, mapping.request_name)
+        if key in seen:
+            errors.append(duplicate(at.child("containerName"), mapping.container_name))
+            errors.append(duplicate(at.child("resourceName"), mapping.resource_name))
+            errors.append(duplicate(at.child("requestName"), mapping.request_name))
+        seen.add(key)
+    name = status.resource_claim_name
+    at = path.child("resourceClaimName")
+    if not name:
+        errors.append(required(at))
+    else:
+        errors += [invalid(at, name, fault) for fault in dns_subdomain(name)]
+    return errors
+
+
+def validate_node_allocatable_claims(pod: Pod, path: FieldPath) -> list[FieldError]:
+    """What claims take from the node's own resources."""
+    errors: list[FieldError] = []
+    references = {claim.resource_claim_name for claim in pod.spec.resource_claims}
+    references |= {status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    seen: set[str] = set()
+    for i, status in enumerate(pod.status.node_allocatable_resource_claim_statuses):
+        at = path.index(i)
+        name = status.resource_claim_name
+        if name in seen:
+            errors.append(duplicate(at, status))
+        seen.add(name)
+        if not name:
+            errors.append(required(at.child("resourceClaimName")))
+            continue
+        if name not in references:
+            detail = "no mapping found in pod reference"
+            errors.append(invalid(at.child("resourceClaimName"), name, detail))
+        errors += _amounts(status, at)
+    return errors
+
+
+def _amounts(status: NodeAllocatableResourceClaimStatus, path: FieldPath) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for i, mapping in enumerate(status.mapping):
+        at = path.child("mapping").index(i)
+        if not is_pod_level(mapping.name):
+            errors.append(invalid(at.child("name"), mapping.name, _BAD_NAME))
+        errors += _not_negative(mapping.quantity, at.child("quantity"))
+    for i, overhead in enumerate(status.overhead):
+        at = path.child("overhead").index(i)
+        if not is_pod_level(overhead.name):
+            errors.append(invalid(at.child("name"), overhead.name, _BAD_NAME))
+        if overhead.per_pod is None and overhead.per_container is None:
+            errors.append(invalid(at, "", "at least one of perPod or perContainer must be set"))
+        errors += _not_negative(overhead.per_pod, at.child("perPod"))
+        errors += _not_negative(overhead.per_container, at.child("perContainer"))
+    return errors
+
+
+def _not_negative(quantity: Quantity | None, path: FieldPath) -> list[FieldError]:
+    if quantity is None or quantity.nanos >= 0:
+        return []
+    return [invalid(path, str(quantity), "must be non-negative")]

@@ -1,0 +1,206 @@
+"""The volumes of a pod: one source each, names that containers can mount by.
+
+`validate_volumes` answers the faults and the volumes that had none, by name; mounts of the others are reported too,
+as Kubernetes does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from nodeward.api.core_v1.storage import EphemeralVolumeSource
+from nodeward.api.core_v1.volume import ProjectedVolumeSource, Volume
+from nodeward.api.core_v1.volume_sources import (
+    DownwardAPIVolumeSource,
+    EmptyDirVolumeSource,
+    HostPathVolumeSource,
+    ImageVolumeSource,
+    PersistentVolumeClaimVolumeSource,
+)
+from nodeward.api.meta import ObjectMeta
+from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, quote, required
+from nodeward.base.fieldpath import FieldPath
+from nodeward.rules.names import dns_label, dns_subdomain
+from nodeward.validation.meta.paths import validate_no_backsteps
+from nodeward.validation.pod import volume_files, volume_network
+from nodeward.validation.pod.options import PodOptions
+from nodeward.validation.pod.volume_claim import validate_claim_template
+
+PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+_HOST_PATH_TYPES: Final = (
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+)
+_ISCSI_LIMIT: Final = 64
+
+#: (field of `Volume`, its name when there is one source too many, its name in errors inside, the rule), in the
+#: order in which Kubernetes looks, after emptyDir. Odd names are upstream's. No rule: `_own` has it.
+_Rule = Callable[[Any, FieldPath], list[FieldError]]
+_SOURCES: Final[tuple[tuple[str, str, str, _Rule | None], ...]] = (
+    ("host_path", "hostPath", "hostPath", None),
+    ("git_repo", "gitRepo", "gitRepo", volume_network.git_repo),
+    ("gce_persistent_disk", "gcePersistentDisk", "persistentDisk", volume_network.gce_disk),
+    ("aws_elastic_block_store", "awsElasticBlockStore", "awsElasticBlockStore", volume_network.aws_disk),
+    ("secret", "secret", "secret", volume_files.secret),
+    ("nfs", "nfs", "nfs", volume_network.nfs),
+    ("iscsi", "iscsi", "iscsi", volume_network.iscsi),
+    ("glusterfs", "glusterfs", "glusterfs", volume_network.glusterfs),
+    ("flocker", "flocker", "flocker", volume_network.flocker),
+    ("persistent_volume_claim", "persistentVolumeClaim", "persistentVolumeClaim", None),
+    ("rbd", "rbd", "rbd", volume_network.rbd),
+    ("cinder", "cinder", "cinder", volume_network.cinder),
+    ("cephfs", "cephFS", "cephfs", volume_network.cephfs),
+    ("quobyte", "quobyte", "quobyte", volume_network.quobyte),
+    ("downward_api", "downwarAPI", "downwardAPI", None),
+    ("fc", "fc", "fc", volume_network.fibre_channel),
+    ("flex_volume", "flexVolume", "flexVolume", volume_network.flex),
+    ("config_map", "configMap", "configMap", volume_files.config_map),
+    ("azure_file", "azureFile", "azureFile", volume_network.azure_file),
+    ("vsphere_volume", "vsphereVolume", "vsphereVolume", volume_network.vsphere),
+    ("photon_persistent_disk", "photonPersistentDisk", "photonPersistentDisk", volume_network.photon),
+    ("portworx_volume", "portworxVolume", "portworxVolume", volume_network.portworx),
+    ("azure_disk", "azureDisk", "azureDisk", volume_network.azure_disk),
+    ("storageos", "storageos", "storageos", volume_network.storageos),
+    ("projected", "projected", "projected", None),
+    ("scale_io", "scaleIO", "scaleIO", volume_network.scale_io),
+    ("csi", "csi", "csi", volume_network.csi),
+    ("ephemeral", "ephemeral", "ephemeral", None),
+    ("image", "image", "image", None),
+)
+_MORE_THAN_ONE: Final = "may not specify more than 1 volume type"
+
+
+def validate_volumes(
+    volumes: list[Volume], meta: ObjectMeta | None, path: FieldPath, options: PodOptions
+) -> tuple[dict[str, Volume], list[FieldError]]:
+    errors: list[FieldError] = []
+    good: dict[str, Volume] = {}
+    pod_name = meta.name if meta is not None else ""
+    created = {f"{pod_name}-{v.name}" for v in volumes if pod_name and v.ephemeral is not None}
+    for i, volume in enumerate(volumes):
+        at = path.index(i)
+        faults = _source(volume, at, pod_name, options)
+        if not volume.name:
+            faults.append(required(at.child("name")))
+        else:
+            faults += [invalid(at.child("name"), volume.name, fault) for fault in dns_label(volume.name)]
+        if volume.name in good:
+            faults.append(duplicate(at.child("name"), volume.name))
+        if faults:
+            errors += faults
+        else:
+            good[volume.name] = volume
+        claim = volume.persistent_volume_claim
+        if claim is not None and claim.claim_name in created:
+            detail = "must not reference a PVC that gets created for an ephemeral volume"
+            errors.append(invalid(at.child("persistentVolumeClaim", "claimName"), claim.claim_name, detail))
+    return good, errors
+
+
+def _source(volume: Volume, path: FieldPath, pod_name: str, options: PodOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
+    count = 0
+    if volume.empty_dir is not None:
+        count = 1
+        errors += _empty_dir(volume.empty_dir, path.child("emptyDir"))
+    for attribute, name, inner, rule in _SOURCES:
+        source = getattr(volume, attribute)
+        if source is None:
+            continue
+        if count:
+            errors.append(forbidden(path.child(name), _MORE_THAN_ONE))
+        elif rule is not None:
+            errors += rule(source, path.child(inner))
+        else:
+            errors += _own(source, volume.name, path, path.child(inner), pod_name, options)
+        count += 1
+        if volume.iscsi is source and volume.iscsi.initiator_name is not None:
+            errors += _iscsi_length(volume.name, volume.iscsi.target_portal, path)
+    if not count:
+        errors.append(required(path, "must specify a volume type"))
+    return errors
+
+
+def _own(
+    source: Any, name: str, volume: FieldPath, path: FieldPath, pod_name: str, options: PodOptions
+) -> list[FieldError]:
+    match source:
+        case PersistentVolumeClaimVolumeSource():
+            return [] if source.claim_name else [required(path.child("claimName"))]
+        case DownwardAPIVolumeSource():
+            return volume_files.downward_api(source, path, options.ctx)
+        case ProjectedVolumeSource():
+            return volume_files.projected(source, path, options)
+        case HostPathVolumeSource():
+            return _host_path(source, path)
+        case EphemeralVolumeSource():
+            return _ephemeral(source, name, volume, path, pod_name)
+        case _:
+            return _image(source, path, options)
+
+
+def _empty_dir(source: EmptyDirVolumeSource, path: FieldPath) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if source.size_limit is not None and source.size_limit.nanos < 0:
+        detail = "SizeLimit field must be a valid resource quantity"
+        errors.append(forbidden(path.child("sizeLimit"), detail))
+    if source.mode is not None and not 0 <= source.mode <= 0o1777:
+        detail = "must be a number between 0 and 01777 (octal), both inclusive"
+        errors.append(invalid(path.child("mode"), source.mode, detail))
+    return errors
+
+
+def _host_path(source: HostPathVolumeSource, path: FieldPath) -> list[FieldError]:
+    if not source.path:
+        return [required(path.child("path"))]
+    errors = validate_no_backsteps(source.path, path.child("path"))
+    if source.type is not None and source.type not in _HOST_PATH_TYPES:
+        errors.append(not_supported(path.child("type"), source.type, _HOST_PATH_TYPES))
+    return errors
+
+
+def _iscsi_length(name: str, portal: str, path: FieldPath) -> list[FieldError]:
+    if len(f"{name}:{portal}") <= _ISCSI_LIMIT:
+        return []
+    detail = (
+        "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters "
+        "if iscsi.initiatorName is specified."
+    )
+    return [invalid(path.child("name"), name, detail)]
+
+
+def _ephemeral(
+    source: EphemeralVolumeSource, name: str, volume: FieldPath, path: FieldPath, pod_name: str
+) -> list[FieldError]:
+    at = path.child("volumeClaimTemplate")
+    if source.volume_claim_template is None:
+        errors = [required(at)]
+    else:
+        errors = validate_claim_template(source.volume_claim_template, at)
+    if pod_name and name:
+        claim = f"{pod_name}-{name}"
+        errors += [
+            invalid(volume.child("name"), name, f"PVC name {quote(claim)}: {fault}")
+            for fault in dns_subdomain(claim)
+        ]
+    return errors
+
+
+def _image(source: ImageVolumeSource, path: FieldPath, options: PodOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not source.reference and not options.empty_image_volume():
+        errors.append(required(path.child("reference")))
+    return errors + validate_pull_policy(source.pull_policy, path.child("pullPolicy"))
+
+
+def validate_pull_policy(policy: str, path: FieldPath) -> list[FieldError]:
+    if not policy:
+        return [required(path)]
+    return [] if policy in PULL_POLICIES else [not_supported(path, policy, PULL_POLICIES)]

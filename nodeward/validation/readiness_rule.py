@@ -1,0 +1,220 @@
+"""Readiness rules: what node-readiness-controller's schema and webhook refuse, as far as one rule alone tells.
+
+Nothing but `dryRun` can be changed once a rule exists: taints that were set under the old words would be nobody's.
+Whether two rules fight over a taint is asked at admission, where the other rules are known.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from nodeward.api.codec import same
+from nodeward.api.context import Context
+from nodeward.api.core_v1.references import Taint
+from nodeward.api.readiness_v1alpha1 import NodeReadinessRule, NodeReadinessRuleSpec
+from nodeward.base.fielderror import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_few,
+    too_long,
+    too_many,
+)
+from nodeward.base.fieldpath import ROOT, FieldPath
+from nodeward.rules.names import dns_subdomain, label_value_faults, size
+from nodeward.rules.readiness_rules import ALL_OF, ANY_OF, BOOTSTRAP_ONLY, CONTINUOUS
+from nodeward.validation.meta.labels import validate_label_selector
+from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
+from nodeward.validation.validator import Validator
+
+TAINT_PREFIX: Final = "readiness.k8s.io/"
+CONDITIONS_LIMIT: Final = 32
+CONDITION_TYPE_LIMIT: Final = 316
+STATUS_NODES_LIMIT: Final = 5000
+_KEY_LIMIT: Final = 253
+_PART_LIMIT: Final = 63
+_STATUSES: Final = ("True", "False", "Unknown")
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_KEY_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_SPEC: Final = ROOT.child("spec")
+_STATUS: Final = ROOT.child("status")
+
+
+def _create(rule: NodeReadinessRule, ctx: Context) -> list[FieldError]:
+    errors = validate_metadata(rule.metadata, dns_subdomain, namespaced=False)
+    return errors + _spec(rule.spec) + _bootstrap(rule.spec)
+
+
+def _update(new: NodeReadinessRule, old: NodeReadinessRule, ctx: Context) -> list[FieldError]:
+    errors = validate_metadata_update(new.metadata, old.metadata)
+    return errors + _spec(new.spec) + _changes(new.spec, old.spec)
+
+
+def _spec(spec: NodeReadinessRuleSpec) -> list[FieldError]:
+    errors = _conditions(spec)
+    at = _SPEC.child("enforcementMode")
+    if not spec.enforcement_mode:
+        errors.append(required(at))
+    elif spec.enforcement_mode not in (BOOTSTRAP_ONLY, CONTINUOUS):
+        errors.append(not_supported(at, spec.enforcement_mode, (BOOTSTRAP_ONLY, CONTINUOUS)))
+    errors += _taint(spec.taint, _SPEC.child("taint"))
+    at = _SPEC.child("nodeSelector")
+    selector = spec.node_selector
+    errors += validate_label_selector(selector, at)
+    if not selector.match_labels and not selector.match_expressions:
+        errors.append(required(at, "nodeSelector must not be empty"))
+    if spec.condition_policy not in ("", ALL_OF, ANY_OF):
+        errors.append(not_supported(_SPEC.child("conditionPolicy"), spec.condition_policy, (ALL_OF, ANY_OF)))
+    return errors
+
+
+def _conditions(spec: NodeReadinessRuleSpec) -> list[FieldError]:
+    path = _SPEC.child("conditions")
+    if not spec.conditions:
+        return [too_few(path, 0, 1)]
+    count = len(spec.conditions)
+    errors = [too_many(path, count, CONDITIONS_LIMIT)] if count > CONDITIONS_LIMIT else []
+    seen: set[str] = set()
+    for i, each in enumerate(spec.conditions):
+        at = path.index(i)
+        if not each.type:
+            errors.append(required(at.child("type")))
+        elif size(each.type) > CONDITION_TYPE_LIMIT:
+            errors.append(too_long(at.child("type"), CONDITION_TYPE_LIMIT))
+        if each.type in seen:
+            errors.append(duplicate(at, {"type": each.type}))
+        seen.add(each.type)
+        if not each.required_status:
+            errors.append(required(at.child("requiredStatus")))
+        elif each.required_status not in _STATUSES:
+            errors.append(not_supported(at.child("requiredStatus"), each.required_status, _STATUSES))
+        if each.default_status and each.default_status not in _STATUSES:
+            errors.append(not_supported(at.child("defaultStatus"), each.default_status, _STATUSES))
+    return errors
+
+
+def _taint(taint: Taint, path: FieldPath) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not taint.key:
+        errors.append(required(path.child("key")))
+    else:
+        errors += [invalid(path.child("key"), taint.key, fault) for fault in _key_faults(taint.key)]
+    at = path.child("value")
+    if size(taint.value) > _PART_LIMIT:
+        errors.append(invalid(at, taint.value, "taint value length must be at most 63 characters"))
+    else:
+        # Unlike upstream, whose rule is stored and then fails on every node.
+        errors += [invalid(at, taint.value, fault) for fault in label_value_faults(taint.value)]
+    at = path.child("effect")
+    if not taint.effect:
+        errors.append(required(at))
+    elif taint.effect not in _EFFECTS:
+        listed = ", ".join(f"'{effect}'" for effect in _EFFECTS)
+        errors.append(invalid(at, taint.effect, f"taint effect must be one of {listed}"))
+    return errors
+
+
+def _key_faults(key: str) -> list[str]:
+    faults: list[str] = []
+    if not key.startswith(TAINT_PREFIX):
+        faults.append(f"taint key must start with '{TAINT_PREFIX}'")
+    if size(key) > _KEY_LIMIT:
+        faults.append(f"taint key length must be at most {_KEY_LIMIT} characters")
+    if key.count("/") != 1:
+        return [*faults, "taint key must have exactly one '/' separator (prefix/name format)"]
+    name = key.partition("/")[2]
+    if not 0 < size(name) <= _PART_LIMIT:
+        faults.append("taint key name part must be 1-63 characters")
+    if not _KEY_NAME.fullmatch(name):
+        faults.append(
+            "taint key name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+            "with an alphanumeric character"
+        )
+    return faults
+
+
+def _bootstrap(spec: NodeReadinessRuleSpec) -> list[FieldError]:
+    """A node is let in once and for good: what it may be let in by must be reported, all of it."""
+    if spec.enforcement_mode != BOOTSTRAP_ONLY:
+        return []
+    detail = "defaultStatus should not be used with bootstrap-only enforcementMode"
+    errors = [
+        forbidden(_SPEC.child("conditions").index(i).child("defaultStatus"), detail)
+        for i, each in enumerate(spec.conditions)
+        if each.default_status
+    ]
+    if spec.condition_policy == ANY_OF:
+        detail = "anyOf conditionPolicy is not supported with bootstrap-only enforcementMode"
+        errors.append(forbidden(_SPEC.child("conditionPolicy"), detail))
+    return errors
+
+
+def _changes(new: NodeReadinessRuleSpec, old: NodeReadinessRuleSpec) -> list[FieldError]:
+    errors: list[FieldError] = []
+
+    def fixed(path: FieldPath, mine: Any, before: Any, what: str) -> None:
+        if not same(mine, before):
+            errors.append(invalid(path, mine, f"{what} is immutable"))
+
+    fixed(_SPEC.child("conditions"), new.conditions, old.conditions, "conditions")
+    fixed(_SPEC.child("enforcementMode"), new.enforcement_mode, old.enforcement_mode, "enforcementMode")
+    at = _SPEC.child("taint")
+    fixed(at.child("key"), new.taint.key, old.taint.key, "taint key")
+    fixed(at.child("effect"), new.taint.effect, old.taint.effect, "taint effect")
+    fixed(at.child("value"), new.taint.value, old.taint.value, "taint value")
+    fixed(_SPEC.child("nodeSelector"), new.node_selector, old.node_selector, "nodeSelector")
+    policies = new.condition_policy or ALL_OF, old.condition_policy or ALL_OF
+    fixed(_SPEC.child("conditionPolicy"), *policies, "conditionPolicy")
+    return errors
+
+
+def _status(new: NodeReadinessRule, old: NodeReadinessRule, ctx: Context) -> list[FieldError]:
+    errors = validate_metadata_update(new.metadata, old.metadata)
+    status = new.status
+    for field, names in (
+        ("appliedNodes", status.applied_nodes),
+        ("failedNodes", [each.node_name for each in status.failed_nodes]),
+        ("nodeEvaluations", [each.node_name for each in status.node_evaluations]),
+    ):
+        path = _STATUS.child(field)
+        if len(names) > STATUS_NODES_LIMIT:
+            errors.append(too_many(path, len(names), STATUS_NODES_LIMIT))
+        seen: set[str] = set()
+        for i, name in enumerate(names):
+            if name in seen:
+                errors.append(duplicate(path.index(i), name))
+            seen.add(name)
+    for i, each in enumerate(status.node_evaluations):
+        if each.taint_status not in ("Present", "Absent"):
+            at = _STATUS.child("nodeEvaluations").index(i).child("taintStatus")
+            errors.append(not_supported(at, each.taint_status, ("Present", "Absent")))
+    if status.observed_generation < 0:
+        at = _STATUS.child("observedGeneration")
+        errors.append(invalid(at, status.observed_generation, "must be greater than or equal to 0"))
+    if status.dry_run_results is not None and not status.dry_run_results.summary:
+        errors.append(required(_STATUS.child("dryRunResults", "summary")))
+    return errors
+
+
+def _warnings(new: NodeReadinessRule, old: NodeReadinessRule | None, ctx: Context) -> list[str]:
+    """Whoever makes a rule that drives pods off is told; the effect cannot be changed later."""
+    if old is not None or new.spec.taint.effect != "NoExecute":
+        return []
+    if new.spec.enforcement_mode == CONTINUOUS:
+        return [
+            "CAUTION: NoExecute with continuous mode evicts pods when conditions fail, risking workload disruption. "
+            "Consider NoSchedule or bootstrap-only"
+        ]
+    return [
+        "NOTE: NoExecute will evict existing pods without tolerations. Ensure critical system pods have appropriate "
+        "tolerations"
+    ]
+
+
+NODE_READINESS_RULE: Final = Validator(
+    create=_create, update=_update, status=_status, name=dns_subdomain, warnings=_warnings
+)

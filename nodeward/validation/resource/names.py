@@ -1,0 +1,175 @@
+"""Names and small values in dynamic resource allocation: drivers, pools, attributes, configuration.
+
+In goes text with its path, out come field errors. What a newer type checks by declaration has its own words; the
+functions with `declared` in their name give those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from nodeward.base.fielderror import FieldError, duplicate, invalid, required, too_long, too_many
+from nodeward.base.fieldpath import FieldPath
+from nodeward.rules.names import (
+    c_identifier,
+    dns_label,
+    dns_subdomain,
+    dns_subdomain_any_case,
+    label_key_faults,
+    size,
+)
+from nodeward.validation.pod.volume_network import validate_csi_driver_name
+
+T = TypeVar("T")
+_ID_LIMIT: Final = 32
+_DOMAIN_LIMIT: Final = 63
+_POOL_LIMIT: Final = 253
+_KEY_LIMIT: Final = _DOMAIN_LIMIT + 1 + _ID_LIMIT
+_IS_UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
+
+validate_driver_name = validate_csi_driver_name
+
+
+def validate_driver_declared(name: str, path: FieldPath) -> list[FieldError]:
+    if not name:
+        return [required(path)]
+    errors = [invalid(path, name, fault) for fault in dns_subdomain_any_case(name)]
+    return (
+        errors if len(name) <= _DOMAIN_LIMIT else [*errors, too_long(path, _DOMAIN_LIMIT, unit="character")]
+    )
+
+
+def validate_label(name: str, path: FieldPath) -> list[FieldError]:
+    """Requests, devices and counters are named by DNS labels."""
+    return [invalid(path, name, fault) for fault in dns_label(name)]
+
+
+def validate_pool_name(name: str, path: FieldPath) -> list[FieldError]:
+    if not name:
+        return [required(path)]
+    errors = [too_long(path, _POOL_LIMIT)] if size(name) > _POOL_LIMIT else []
+    return errors + [invalid(path, part, fault) for part in name.split("/") for fault in dns_subdomain(part)]
+
+
+def validate_pool_declared(name: str, path: FieldPath) -> list[FieldError]:
+    if not name:
+        return [required(path)]
+    errors = [too_long(path, _POOL_LIMIT)] if size(name) > _POOL_LIMIT else []
+    for i, part in enumerate(name.split("/")):
+        if not part:
+            errors.append(invalid(path, name, f"segment {i}: must not be empty"))
+        else:
+            errors += [invalid(path, part, f"segment {i}: {fault}") for fault in dns_subdomain(part)]
+    return errors
+
+
+def validate_uuid(text: str, path: FieldPath) -> list[FieldError]:
+    if _IS_UUID(text):
+        return []
+    return [invalid(path, text, "must be a lowercase UUID in 8-4-4-4-12 format")]
+
+
+def _identifier(text: str, path: FieldPath) -> list[FieldError]:
+    errors = [too_long(path, _ID_LIMIT)] if size(text) > _ID_LIMIT else []
+    return errors + [invalid(path, text, fault) for fault in c_identifier(text)]
+
+
+def validate_qualified(name: str, path: FieldPath) -> list[FieldError]:
+    """The name of an attribute or a capacity: `name`, or `domain/name`."""
+    domain, slash, rest = name.partition("/")
+    if not slash:
+        return _identifier(name, path)
+    if "/" in rest:
+        # Kubernetes has no rule for two slashes; such a name can never be looked up.
+        return []
+    errors = (
+        validate_driver_name(domain, path) if domain else [invalid(path, "", "the domain must not be empty")]
+    )
+    return errors + (_identifier(rest, path) if rest else [invalid(path, "", "the name must not be empty")])
+
+
+def validate_fully_qualified(name: str, path: FieldPath) -> list[FieldError]:
+    """An attribute named with its domain."""
+    parts = name.split("/")
+    if len(parts) == 1:
+        detail = "a fully qualified name must be a domain and a name separated by a slash"
+        return [*_identifier(name, path), invalid(path, name, detail)]
+    if len(parts) > 2:
+        return []
+    domain, rest = parts
+    errors: list[FieldError] = []
+    if not domain:
+        errors.append(invalid(path, "", "prefix must not be empty"))
+    else:
+        if size(domain) > _DOMAIN_LIMIT:
+            errors.append(too_long(path, _DOMAIN_LIMIT))
+        errors += [invalid(path, domain, f"prefix: {fault}") for fault in dns_subdomain(domain)]
+    return errors + (_identifier(rest, path) if rest else [invalid(path, "", "name must not be empty")])
+
+
+def validate_extended_resource(name: str, path: FieldPath) -> list[FieldError]:
+    """The name under which pods may ask for devices of a class as for any resource."""
+    errors: list[FieldError] = []
+    if "/" not in name:
+        detail = "a name must be a domain-prefixed path, such as 'example.com/my-prop'"
+        errors.append(invalid(path, name, detail))
+    elif "kubernetes.io/" in name:
+        errors.append(invalid(path, name, 'must not have "kubernetes.io/" domain'))
+    if name.startswith("requests."):
+        errors.append(invalid(path, name, 'must not have "requests." prefix'))
+    return errors + [invalid(path, name, fault) for fault in label_key_faults(f"requests.{name}")]
+
+
+def validate_raw_object(value: Any, path: FieldPath, limit: int, *, is_stored: bool) -> list[FieldError]:
+    """Configuration that only a driver understands: a JSON object, not too long when it is new."""
+    if value is None:
+        return [required(path)]
+    # Unlike upstream: the length is that of the compact form, as the text a caller sent is not kept.
+    if not is_stored and len(msgspec.json.encode(value)) > limit:
+        return [too_long(path, limit)]
+    if not isinstance(value, dict):
+        return [invalid(path, "<value omitted>", "must be a valid JSON object")]
+    return []
+
+
+def shortened(key: str) -> str:
+    """A key that is far too long, as it stands in a path."""
+    if len(key) <= _KEY_LIMIT:
+        return key
+    left = _KEY_LIMIT - 3
+    return f"{key[: (left + 1) // 2]}...{key[len(key) - left // 2 :]}"
+
+
+def validate_list(
+    items: list[T], limit: int | None, check: Callable[[T, FieldPath], list[FieldError]], path: FieldPath
+) -> list[FieldError]:
+    """Not too many, and each one fine."""
+    if limit is not None and len(items) > limit:
+        return [too_many(path, len(items), limit)]
+    errors: list[FieldError] = []
+    for i, item in enumerate(items):
+        errors += check(item, path.index(i))
+    return errors
+
+
+def validate_set(
+    items: list[T],
+    limit: int | None,
+    check: Callable[[T, FieldPath], list[FieldError]],
+    key: Callable[[T], object],
+    path: FieldPath,
+) -> list[FieldError]:
+    """Not too many, each one fine, and no two alike."""
+    errors = validate_list(items, limit, check, path)
+    if limit is not None and len(items) > limit:
+        return errors
+    seen: set[object] = set()
+    for i, item in enumerate(items):
+        if key(item) in seen:
+            errors.append(duplicate(path.index(i), key(item)))
+        seen.add(key(item))
+    return errors

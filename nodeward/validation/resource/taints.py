@@ -1,0 +1,97 @@
+"""Taints of devices, the tolerations of claims for them, and which node operations a driver does without.
+
+`Lt` and `Gt` in device tolerations come with TaintTolerationComparisonOperators (KEP-5471), `skipNodeOperations` with
+DRAOptionalNodePreparation (KEP-5945).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodeward.api.context import Context
+from nodeward.api.resource_v1 import DeviceTaint, DeviceToleration
+from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, required
+from nodeward.base.fieldpath import FieldPath
+from nodeward.rules.names import decimal_integer, label_value_faults
+from nodeward.validation.meta.labels import validate_label_name
+from nodeward.validation.pod.tolerations import COMPARISON_GATE, NUMERIC
+
+EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
+SKIP_GATE: Final = "DRAOptionalNodePreparation"
+_PREPARE: Final = "NodePrepareResources"
+_UNPREPARE: Final = "NodeUnprepareResources"
+_OPERATIONS: Final = ("*", _PREPARE, _UNPREPARE)
+
+Skipped = bool | list[str] | None
+
+
+def validate_device_taint(taint: DeviceTaint, old: DeviceTaint | None, path: FieldPath) -> list[FieldError]:
+    errors = validate_label_name(taint.key, path.child("key"))
+    at = path.child("value")
+    errors += [invalid(at, taint.value, fault) for fault in label_value_faults(taint.value)]
+    at = path.child("effect")
+    if old is not None and old.effect == taint.effect:
+        return errors
+    if not taint.effect:
+        errors.append(required(at))
+    elif taint.effect not in EFFECTS:
+        errors.append(not_supported(at, taint.effect, EFFECTS))
+    return errors
+
+
+def validate_device_toleration(
+    toleration: DeviceToleration, path: FieldPath, ctx: Context
+) -> list[FieldError]:
+    errors = validate_label_name(toleration.key, path.child("key")) if toleration.key else []
+    errors += _operator(toleration, path, ctx)
+    if toleration.effect and toleration.effect not in EFFECTS:
+        errors.append(not_supported(path.child("effect"), toleration.effect, EFFECTS))
+    return errors
+
+
+def _operator(toleration: DeviceToleration, path: FieldPath, ctx: Context) -> list[FieldError]:
+    at, value = path.child("value"), toleration.value
+    match toleration.operator:
+        case "Exists":
+            return [invalid(at, value, "must be empty for operator `Exists`")] if value else []
+        case "Equal":
+            return [invalid(at, value, fault) for fault in label_value_faults(value)]
+        case "":
+            return [required(path.child("operator"))]
+        case operator if operator in NUMERIC and ctx.on(COMPARISON_GATE):
+            # Unlike upstream: shipped Kubernetes compares numbers for nodes only.
+            return _number(value, at)
+        case operator:
+            return [not_supported(path.child("operator"), operator, ("Equal", "Exists"))]
+
+
+def _number(text: str, path: FieldPath) -> list[FieldError]:
+    if faults := decimal_integer(text):
+        return [invalid(path, text, fault) for fault in faults]
+    if not -(2**63) <= int(text) < 2**63:
+        return [invalid(path, text, "must fit into 64 bits")]
+    return []
+
+
+def is_skipping(skipped: Skipped) -> bool:
+    """Does the driver do without any operation on the node?"""
+    return skipped is not None and skipped is not False and skipped != []
+
+
+def validate_skipped(new: Skipped, old: Skipped, path: FieldPath, ctx: Context) -> list[FieldError]:
+    """With the gate off nobody starts to skip; whoever does already may go on."""
+    if is_skipping(new) and not is_skipping(old) and not ctx.on(SKIP_GATE):
+        return [forbidden(path, f"may only be set when the {SKIP_GATE} feature gate is enabled")]
+    if not isinstance(new, list):
+        return []
+    known = old if isinstance(old, list) else []
+    errors: list[FieldError] = []
+    for i, operation in enumerate(new):
+        if operation in new[:i]:
+            errors.append(duplicate(path.index(i), operation))
+        if operation not in _OPERATIONS and operation not in known:
+            errors.append(not_supported(path.index(i), operation, _OPERATIONS))
+    if _PREPARE in new and _UNPREPARE not in new and "*" not in new:
+        detail = f"{_PREPARE} cannot be skipped unless {_UNPREPARE} is also skipped"
+        errors.append(invalid(path, new, detail))
+    return errors
