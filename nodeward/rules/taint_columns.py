@@ -2,8 +2,9 @@
 
 Clusters have few different sets of taints. `TaintSets` gives each an id; a node is a number in an array. The first
 time a list of tolerations asks, each set is judged by the plain rules; after that the answer for all nodes is one
-array lookup, whatever operators are used. So a numeric comparison costs what an equality costs. A set never changes;
-ids are never used again for another set.
+array lookup, whatever operators are used. So a numeric comparison costs what an equality costs. A set never changes.
+Values that are measured make new sets all the time: whoever holds the ids calls `keep_only` now and then, which forgets
+sets that no node has any more and gives the others new ids. Until then an id stands for one set.
 """
 
 from __future__ import annotations
@@ -53,12 +54,22 @@ class TaintSets:
 
     def id_of(self, taints: Sequence[Taint]) -> int:
         """The id of a set; nodes with equal taints in equal order share one. Times do not count."""
-        key = tuple((taint.key, taint.value, taint.effect) for taint in taints)
+        key = _key(taints)
         found = self._ids.get(key)
         if found is None:
             found = self._ids[key] = len(self._sets)
             self._sets.append(tuple(taints))
         return found
+
+    def keep_only(self, ids: Ids) -> Ids:
+        """Forget all sets but those of these ids; return the new ids, which replace every old one anywhere."""
+        import numpy as np
+
+        used, fresh = np.unique(ids, return_inverse=True)
+        self._sets = [self._sets[each] for each in used.tolist()]
+        self._ids = {_key(taints): number for number, taints in enumerate(self._sets)}
+        self._answers.clear()
+        return fresh.astype(np.int32)
 
     def are_tolerated(self, tolerations: Sequence[Toleration], ids: Ids) -> Answers:
         """For each node, by the id of its set: may a pod with these tolerations be scheduled there?"""
@@ -90,3 +101,8 @@ class TaintSets:
             self._answers.clear()
         found = self._answers[key] = Judged(fits, counts, blocking)
         return found
+
+
+def _key(taints: Sequence[Taint]) -> tuple[tuple[str, str, str], ...]:
+    """What tells sets apart."""
+    return tuple((taint.key, taint.value, taint.effect) for taint in taints)

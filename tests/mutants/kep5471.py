@@ -163,6 +163,13 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         ("5471-T38",),
     ),
     Mutant(
+        "5471-old-values-are-kept-for-ever",
+        "nodeward/scheduler/cache/table.py",
+        "        if len(self.taint_sets) > 2 * self.capacity + SPARE_TAINT_SETS:\n",
+        "        if not self.capacity:\n",
+        ("5471-T38",),
+    ),
+    Mutant(
         "5471-a-better-value-wakes-nobody",
         _PLUGIN,
         "return Hint.QUEUE if was_blocked and not self._blocks(pod, new) else Hint.SKIP",

@@ -130,3 +130,20 @@ def test_nodes_with_equal_taints_share_an_id_whatever_their_times() -> None:
     assert sets.id_of([_A]) == sets.id_of([dated])
     assert sets.id_of([_A, _B]) != sets.id_of([_B, _A])
     assert len(sets) == 3
+
+
+@given(st.lists(_TAINTS, min_size=1, max_size=6), st.lists(_TOLERATIONS, max_size=4), st.data())
+def test_sets_that_are_forgotten_change_no_answer_about_the_others(
+    nodes: list[list[Taint]], pods: list[list[Toleration]], data: st.DataObject
+) -> None:
+    sets = TaintSets(numeric=True)
+    ids = [sets.id_of(taints) for taints in nodes]
+    for tolerations in pods:
+        sets.judge(tolerations)
+    kept = data.draw(st.lists(st.sampled_from(range(len(nodes))), min_size=1))
+    column = sets.keep_only(np.array([ids[each] for each in kept], np.int32))
+    assert len(sets) == len({ids[each] for each in kept})
+    for tolerations in pods:
+        fits = [blocking_taint(nodes[each], tolerations, numeric=True) is None for each in kept]
+        assert sets.are_tolerated(tolerations, column).tolist() == fits
+    assert [sets.id_of(nodes[each]) for each in kept] == column.tolist()

@@ -44,6 +44,8 @@ from nodeward.scheduler.framework.pod import PodView
 #: Resources every table has, by their line; the order is that of the reasons Kubernetes gives.
 FIRST_RESOURCES: Final = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
 _FEWEST_ROWS: Final = 16
+#: Sets of taints that may be kept beyond two per row before those that no node has any more are forgotten.
+SPARE_TAINT_SETS: Final = 1024
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -116,6 +118,8 @@ class NodeTable:
         self.allocatable[:, row] = 0
         self.allocatable[lines, row] = list(allocatable.values())
         self.taint_set[row] = self.taint_sets.id_of(node.spec.taints)
+        if len(self.taint_sets) > 2 * self.capacity + SPARE_TAINT_SETS:
+            self.taint_set = self.taint_sets.keep_only(self.taint_set)
         self.unschedulable[row] = node.spec.unschedulable
         self.is_open[row] = is_open(node)
         self.feature_words[row] = self.features.set_of(node.status.declared_features).as_words()
