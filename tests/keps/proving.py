@@ -128,6 +128,8 @@ def _shown(entry: Entry, outcome: Outcome) -> tuple[str, ...]:
 def _complaints(entry: Entry, outcome: Outcome) -> Iterable[str]:
     if entry.docs_reason is not None:
         yield f"{entry.id} is documentation-only in the ledger"
+    if outcome.part is None and len(entry.parts) > 1:
+        yield f"{entry.id} has several parts ({', '.join(entry.parts)}); the mark must name one"
     if outcome.part is not None and outcome.part not in entry.parts:
         yield f"{entry.id} has no part {outcome.part!r}; it has {', '.join(entry.parts)}"
     if outcome.result != PASSED:

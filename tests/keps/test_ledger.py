@@ -106,6 +106,9 @@ def test_a_statement_with_several_parts_is_open_until_each_is_shown() -> None:
     assert judge(ledger, whole).lines[0] == "KEP-5328  proven 1/1  docs 0  open 0"
     unsaid = [Outcome("t", ("5328-D1",), PASSED)]
     assert judge(ledger, unsaid).lines[:2] == ["KEP-5328  proven 0/1  docs 0  open 1", "  open: D1"]
+    assert judge(ledger, unsaid).problems == [
+        "t: 5328-D1 has several parts (api, scheduler); the mark must name one"
+    ]
     wrong = judge(ledger, [Outcome("t", ("5328-D1",), PASSED, "kubelet")])
     assert wrong.problems == ["t: 5328-D1 has no part 'kubelet'; it has api, scheduler"]
 
