@@ -93,11 +93,11 @@ def _go_name(struct: type, name: str) -> str:
 
 
 def go_form(value: Any) -> Any:
-    """A struct as plain values under Go names; anything else as it is, with the keys of maps in order."""
+    """A struct as plain values under Go names; anything else as it is, with the keys of plain maps in order."""
     if isinstance(value, NullList) and not value:
         return None
-    if isinstance(value, dict):
-        return {key: value[key] for key in sorted(value)}
+    if isinstance(value, dict) and all(isinstance(inner, str | Quantity) for inner in value.values()):
+        return {key: value[key] for key in sorted(value)}  # labels, resources: maps in Go too
     if isinstance(value, list) and any(isinstance(item, msgspec.Struct) for item in value):
         return [go_form(item) for item in value]
     if not isinstance(value, msgspec.Struct):

@@ -274,6 +274,30 @@ ROWS = [
             "requires indexed completion mode"
         },
     ),
+    Row(
+        "labels that are refused are shown in order",
+        "/apis/batch/v1/namespaces/default/jobs",
+        {
+            "spec": {
+                "manualSelector": True,
+                "selector": {"matchLabels": {"z": "1", "a": "2"}},
+                "template": {"metadata": {"labels": {"y": "1", "a": "b"}}, "spec": _POD},
+            }
+        },
+        {
+            "details.causes.0.message": 'Invalid value: {"a":"b","y":"1"}: '
+            "`selector` does not match template `labels`"
+        },
+    ),
+    Row(
+        "a port that is refused is shown in the order of its fields",
+        f"{SPACE}/services",
+        {"spec": {"ports": [{"port": 80, "name": "a"}, {"port": 80, "name": "b"}]}},
+        {
+            "details.causes.0.message": 'Duplicate value: {"Name":"","Protocol":"TCP","AppProtocol":null,"Port":80,'
+            '"TargetPort":0,"NodePort":0}'
+        },
+    ),
     # order of checks
     Row(
         "a budget's metadata is looked at when its spec is sound",

@@ -94,7 +94,7 @@ _OTHER = {"matchLabels": {"app": "db"}}
         case(
             "an unknown strategy is shown whole",
             {"spec.strategy": {"type": "Magic"}},
-            'spec.strategy: Unsupported value: {"Type":"Magic","RollingUpdate":null}: '
+            'spec.strategy: Unsupported value: {"type":"Magic"}: '
             'supported values: "Recreate", "RollingUpdate"',
         ),
         case(
@@ -186,7 +186,7 @@ def test_the_status_of_a_deployment(one: Case) -> None:
         case(
             "an unknown strategy is shown whole",
             {"spec.updateStrategy": {"type": "Magic"}},
-            'spec.updateStrategy: Unsupported value: {"Type":"Magic","RollingUpdate":null}: '
+            'spec.updateStrategy: Unsupported value: {"type":"Magic"}: '
             'supported values: "RollingUpdate", "OnDelete"',
         ),
     ],
@@ -246,7 +246,7 @@ _CLAIM = {
         case(
             "recreating needs its gate",
             {"spec.updateStrategy": {"type": "Recreate"}},
-            'spec.updateStrategy: Invalid value: {"Type":"Recreate","RollingUpdate":null}: '
+            'spec.updateStrategy: Invalid value: {"type":"Recreate"}: '
             "must be 'RollingUpdate' or 'OnDelete'",
         ),
         case(

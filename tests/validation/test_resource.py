@@ -540,7 +540,7 @@ def test_expressions_that_are_well_formed_pass(expression: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "place"),
     [
-        ("", "1:1"),
+        ("", "1:0"),
         ("a b", "1:3"),
         ("a &&\n  )", "2:3"),
         ("a[1", "1:4"),

@@ -69,10 +69,8 @@ def _strategy(strategy: DaemonSetUpdateStrategy) -> list[FieldError]:
             if strategy.rolling_update is None:
                 return [required(path.child("rollingUpdate"))]
             return _rolling(strategy.rolling_update, path.child("rollingUpdate"))
-        case other:
-            # Kubernetes shows the whole strategy, in the names of its own program.
-            shown = {"Type": other, "RollingUpdate": strategy.rolling_update}
-            return [not_supported(path, shown, ("RollingUpdate", "OnDelete"))]
+        case _:
+            return [not_supported(path, strategy, ("RollingUpdate", "OnDelete"))]
 
 
 def _daemon_set(spec: DaemonSetSpec, old: DaemonSetSpec | None, ctx: Context) -> list[FieldError]:

@@ -78,10 +78,8 @@ def _strategy(strategy: DeploymentStrategy) -> list[FieldError]:
             if strategy.rolling_update is None:
                 return [required(rolling, "this should be defaulted and never be nil")]
             return _rolling(strategy.rolling_update, rolling)
-        case other:
-            # Kubernetes shows the whole strategy, in the names of its own program.
-            shown = {"Type": other, "RollingUpdate": strategy.rolling_update}
-            return [not_supported(path, shown, ("Recreate", "RollingUpdate"))]
+        case _:
+            return [not_supported(path, strategy, ("Recreate", "RollingUpdate"))]
 
 
 def _deployment(spec: DeploymentSpec, old: DeploymentSpec | None, ctx: Context) -> list[FieldError]:

@@ -61,9 +61,7 @@ def _strategy(spec: StatefulSetSpec, *, may_recreate: bool) -> list[FieldError]:
     if strategy.type not in known:
         listed = ", ".join(f"'{name}'" for name in known[:-1])
         listed += f", or '{known[-1]}'" if may_recreate else f" or '{known[-1]}'"
-        # Kubernetes shows the whole strategy, in the names of its own program.
-        shown = {"Type": strategy.type, "RollingUpdate": rolling}
-        return [invalid(at, shown, f"must be {listed}")]
+        return [invalid(at, strategy, f"must be {listed}")]
     if rolling is None:
         return []
     if strategy.type != "RollingUpdate":

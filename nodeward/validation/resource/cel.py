@@ -59,6 +59,8 @@ def check_cel(expression: str) -> str | None:
 
 
 def _report(expression: str, fault: _SyntaxFault) -> str:
+    if not expression:  # there is no place to point at
+        return f"ERROR: <input>:1:0: Syntax error: {fault}"
     before = expression[: fault.at]
     line = before.count("\n") + 1
     column = fault.at - (before.rfind("\n") + 1)
