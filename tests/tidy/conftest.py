@@ -9,6 +9,9 @@ from tests.tidy.test_modules import SOFT_LINES
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    passed = terminalreporter.getreports("passed")
+    if not any(report.nodeid.startswith("tests/tidy/") for report in passed):
+        return
     growing = sorted(((each.lines, each.path) for each in modules() if each.lines > SOFT_LINES), reverse=True)
     if growing:
         terminalreporter.write_line(f"modules past {SOFT_LINES} lines, worth a look before they grow:")
