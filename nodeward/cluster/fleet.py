@@ -179,7 +179,7 @@ class Fleet:
     def _take_away(self, name: str) -> None:
         """The machine is gone, and all that ran on it."""
         agent = self.host.agent(name)
-        uids = list(agent.held) if agent is not None else []
+        uids = list(agent.pods) if agent is not None else []
         self.host.stop_node(name)
         for uid in uids:
             self.runtime.remove_pod(uid)
@@ -222,7 +222,7 @@ class Fleet:
     def _reboot(self, running: RunningPool, number: int) -> None:
         name = node_name(running.pool, number)
         agent = self.host.agent(name)
-        uids = list(agent.held) if agent is not None else []
+        uids = list(agent.pods) if agent is not None else []
         self.host.stop_node(name)
         self.runtime.lose_power(uids)
         self._run(running, number)

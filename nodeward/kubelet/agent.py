@@ -11,12 +11,12 @@ from typing import Final
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod_status import PodStatus
+from nodeward.kubelet.allocation import Allocation
 from nodeward.kubelet.node.conditions import ALL_WELL, NodeFacts
 from nodeward.kubelet.node.core import NodeCore
 from nodeward.kubelet.node.features import DeclaredFeatures
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.node.lease import LeaseCore
-from nodeward.kubelet.node.room import Room
 from nodeward.kubelet.node.specification import NodeSpecification
 from nodeward.kubelet.node_services import NodeServices
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
@@ -24,8 +24,8 @@ from nodeward.kubelet.pods.probing import ProbePlan, ProbeWorker
 from nodeward.kubelet.pods.rules import LifecycleRules
 
 
-class Held:
-    """One pod an agent takes care of, and what was told about it."""
+class ManagedPod:
+    """One pod an agent takes care of, and what was written about it."""
 
     __slots__ = ("agent", "is_to_be_deleted", "life", "plans", "sent", "sent_version", "wake_ns", "workers")
 
@@ -50,12 +50,12 @@ class Agent:
     """One node of one kubelet run."""
 
     __slots__ = (
+        "allocation",
         "check_ns",
         "core",
         "facts",
         "failures",
         "features",
-        "held",
         "is_cut_off",
         "is_registered",
         "lease",
@@ -63,7 +63,7 @@ class Agent:
         "measured_gates",
         "node",
         "outcomes",
-        "room",
+        "pods",
         "rules",
         "services",
         "specification",
@@ -84,8 +84,9 @@ class Agent:
         self.services: Final = services
         self.core: Final = NodeCore(specification, features, started_ns)
         self.lease: Final = LeaseCore(specification.name, specification.settings.lease_seconds, started_ns)
-        self.room: Final = Room(with_pod_level=specification.settings.gates.enabled("PodLevelResources"))
-        self.held: Final[dict[str, Held]] = {}
+        self.allocation: Final = Allocation(specification, features, services)
+        #: by uid
+        self.pods: Final[dict[str, ManagedPod]] = {}
         #: as the API has it; None until it is known there
         self.node: Node | None = None
         self.is_registered = False

@@ -23,20 +23,20 @@ from nodeward.api.errors import ApiError
 from nodeward.base.errors import WorldError
 from nodeward.base.invariant import InvariantBroken
 from nodeward.features.declared import FRAMEWORK, Framework
-from nodeward.kubelet.agent import Agent, Held
+from nodeward.kubelet.agent import Agent, ManagedPod
+from nodeward.kubelet.kubelet_events import KubeletEvents
 from nodeward.kubelet.metrics import KubeletMetrics
 from nodeward.kubelet.mirror_pods import mirrored_uid
 from nodeward.kubelet.node.admission import is_static
 from nodeward.kubelet.node.features import DeclaredFeatures, discover
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
-from nodeward.kubelet.node_care import NodeCare
+from nodeward.kubelet.node_manager import NodeManager
 from nodeward.kubelet.node_services import Machines, NodeServices
-from nodeward.kubelet.pod_care import PodCare
+from nodeward.kubelet.pod_manager import PodManager
 from nodeward.kubelet.pods.rules import LifecycleRules
 from nodeward.kubelet.pods.state import SOURCE_ANNOTATION
 from nodeward.kubelet.runtime.interface import FoundPod, Runtime
-from nodeward.kubelet.telling import Teller
-from nodeward.kubelet.wheel import Wheel
+from nodeward.kubelet.timer_wheel import TimerWheel
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.informer import Informer
@@ -83,13 +83,13 @@ class Host:
         self.runtime: Final = runtime
         self.machines: Final = machines
         self.metrics: Final = KubeletMetrics(metrics or Metrics())
-        self._wheel = Wheel(clock)
+        self._wheel = TimerWheel(clock)
         self._recorder = EventRecorder(client, chance.child("events"), component="kubelet")
-        teller = Teller(self._recorder, with_normal=expected_nodes < _QUIET_FROM)
-        self.pods: Final = PodCare(client, clock, runtime, self._wheel, teller, self.metrics)
+        events = KubeletEvents(self._recorder, record_normal=expected_nodes < _QUIET_FROM)
+        self.pods: Final = PodManager(client, clock, runtime, self._wheel, events, self.metrics)
         machines.connect(self.pods.current)
-        self.nodes: Final = NodeCare(
-            client, clock, chance.child("nodes"), self._wheel, teller, self.metrics, self._registered
+        self.nodes: Final = NodeManager(
+            client, clock, chance.child("nodes"), self._wheel, events, self.metrics, self._registered
         )
         pods_of = f"spec.nodeName={only_node}" if only_node else "spec.nodeName!="
         self._pod_informer = Informer(client, Pod, chance.child("pods"), field_selector=pods_of)
@@ -104,9 +104,9 @@ class Host:
             on_add=self._pod_seen, on_update=self._pod_changed, on_delete=self._pod_gone
         )
         self._node_informer.add_handler(
-            on_add=self.nodes.saw,
-            on_update=lambda _, new: self.nodes.saw(new),
-            on_delete=lambda node: self.nodes.lost(node.metadata.name),
+            on_add=self.nodes.on_node_changed,
+            on_update=lambda _, new: self.nodes.on_node_changed(new),
+            on_delete=lambda node: self.nodes.on_node_deleted(node.metadata.name),
         )
         self._features: dict[int, tuple[NodeModel, DeclaredFeatures]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -121,7 +121,7 @@ class Host:
 
     async def begin(self) -> None:
         """Connect the runtime only: a node with pods of its own (static ones) does not wait for the API."""
-        await self.runtime.start(self.pods.told)
+        await self.runtime.start(self.pods.on_runtime_event)
         for found in await self.runtime.recover():
             self.pods.found[found.uid] = found
         self._task = asyncio.create_task(self._run(), name="kubelet host")
@@ -160,7 +160,7 @@ class Host:
                 await self._pod_informer.wait_synced()
                 await self._node_informer.wait_synced()
                 crews: tuple[tuple[int, WorkQueue[str], Callable[[str], Awaitable[float | None]]], ...] = (
-                    (_POD_WORKERS, self.pods.queue, self._tell_pod),
+                    (_POD_WORKERS, self.pods.status.queue, self._sync_status),
                     (_NODE_WORKERS, self.nodes.queue, self.nodes.sync),
                     (_LEASE_WORKERS, self.nodes.lease_queue, self._renew),
                 )
@@ -171,8 +171,8 @@ class Host:
         finally:
             self._is_ready.set()
 
-    async def _tell_pod(self, uid: str) -> None:
-        await self.pods.tell_api(uid)
+    async def _sync_status(self, uid: str) -> None:
+        await self.pods.status.sync(uid)
 
     async def _renew(self, name: str) -> None:
         await self.nodes.renew(name)
@@ -201,12 +201,14 @@ class Host:
         agent = self.nodes.remove(name)
         if agent is None:
             return
-        left = [*agent.held]
+        left = [*agent.pods]
         self.pods.forget_agent(agent)
         present = {pod.metadata.uid for pod in self._pod_informer.by_index(_BY_NODE, name)}
         for uid in left:
             if uid not in present:
-                self.pods.lose(uid)  # the API has forgotten it already: nobody will ask for it again
+                self.pods.on_pod_deleted(
+                    uid
+                )  # the API has forgotten it already: nobody will ask for it again
 
     async def restart_node(
         self, specification: NodeSpecification, services: NodeServices | None = None
@@ -233,25 +235,25 @@ class Host:
         agent.is_cut_off = False
         node = self._node_informer.get(name)
         if node is not None:
-            self.nodes.saw(node)
+            self.nodes.on_node_changed(node)
         else:
-            self.nodes.lost(name)
+            self.nodes.on_node_deleted(name)
         self.nodes.queue.add(name)
         self.nodes.lease_queue.add(name)
         present = set()
         for pod in self._pod_informer.by_index(_BY_NODE, name):
             present.add(pod.metadata.uid)
             self._pod_seen(pod)
-        for uid, held in [*agent.held.items()]:
-            if uid not in present and not is_static(held.life.pod):
-                self.pods.lose(uid)
-        for uid in list(agent.held):
-            self.pods.queue.add(uid)
+        for uid, managed in [*agent.pods.items()]:
+            if uid not in present and not is_static(managed.life.pod):
+                self.pods.on_pod_deleted(uid)
+        for uid in list(agent.pods):
+            self.pods.status.enqueue(uid)
 
     def agent(self, name: str) -> Agent | None:
         return self.nodes.agents.get(name)
 
-    def find_pod(self, namespace: str, name: str) -> Held | None:
+    def find_pod(self, namespace: str, name: str) -> ManagedPod | None:
         """A pod some node here takes care of."""
         pod = self._pod_informer.get(name, namespace)
         return self.pods.get(mirrored_uid(pod) or pod.metadata.uid) if pod is not None else None
@@ -270,7 +272,7 @@ class Host:
     def _registered(self, agent: Agent) -> None:
         """The node is known: take care of its pods, the oldest first, as they were admitted before."""
         pods = self._pod_informer.by_index(_BY_NODE, agent.name)
-        self.pods.drop_strangers(agent, {*agent.held, *(pod.metadata.uid for pod in pods)}, self._is_known)
+        self.pods.drop_strangers(agent, {*agent.pods, *(pod.metadata.uid for pod in pods)}, self._is_known)
         # A node whose disk is new goes by what an earlier kubelet has said of its pods.
         admitted = agent.services.admitted if pods else ()
         is_new = {
@@ -280,9 +282,9 @@ class Host:
             pods, key=lambda pod: (is_new[pod.metadata.uid], pod.metadata.creation_timestamp or "")
         ):
             self._pod_seen(pod)
-        for uid, held in agent.held.items():
-            if is_static(held.life.pod):
-                self.pods.queue.add(uid)
+        for uid, managed in agent.pods.items():
+            if is_static(managed.life.pod):
+                self.pods.status.enqueue(uid)
 
     def _is_known(self, found: FoundPod) -> bool:
         """Whether the API has a pod that the runtime found, of whatever node: a runtime may serve several."""
@@ -302,17 +304,17 @@ class Host:
         agent = self.nodes.agents.get(pod.spec.node_name)
         if agent is not None and agent.is_registered and not agent.is_cut_off:
             if mirrored_uid(pod):
-                self.pods.see_mirror(pod)
+                self.pods.on_mirror_changed(pod)
             else:
-                self.pods.see(agent, _from_api(pod))
+                self.pods.on_pod_changed(agent, _from_api(pod))
 
     def _pod_gone(self, pod: Pod) -> None:
         agent = self.nodes.agents.get(pod.spec.node_name)
-        if agent is None or not agent.is_cut_off or pod.metadata.uid not in agent.held:
+        if agent is None or not agent.is_cut_off or pod.metadata.uid not in agent.pods:
             if mirrored_uid(pod):
-                self.pods.lose_mirror(pod)
+                self.pods.on_mirror_deleted(pod)
             else:
-                self.pods.lose(pod.metadata.uid)
+                self.pods.on_pod_deleted(pod.metadata.uid)
 
 
 def _mourn(task: asyncio.Task[None]) -> None:

@@ -17,9 +17,10 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import OwnerReference
 from nodeward.base.errors import WorldError
-from nodeward.kubelet.agent import Agent, Held
+from nodeward.kubelet.agent import Agent, ManagedPod
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Clock
+from nodeward.machinery.eager import own_task
 from nodeward.rules.pod_references import MIRROR
 
 LOG: Final = logging.getLogger(__name__)
@@ -42,36 +43,36 @@ class MirrorPods:
         #: by the uid of the static pod
         self._known: dict[str, Pod] = {}
 
-    def saw(self, mirror: Pod, held: Mapping[str, Held]) -> Held | None:
+    def saw(self, mirror: Pod, managed: Mapping[str, ManagedPod]) -> ManagedPod | None:
         """A mirror in the API: the pod it shows; None if it should not be there."""
         uid = mirrored_uid(mirror)
-        shown = held.get(uid)
+        shown = managed.get(uid)
         if shown is None or mirror.metadata.deletion_timestamp is not None:
             self._known.pop(uid, None)
             return None
         self._known[uid] = mirror
         return shown
 
-    def lost(self, mirror: Pod, held: Mapping[str, Held]) -> Held | None:
+    def lost(self, mirror: Pod, managed: Mapping[str, ManagedPod]) -> ManagedPod | None:
         """A mirror is gone from the API: the pod that is without one now."""
         uid = mirrored_uid(mirror)
         known = self._known.get(uid)
         if known is not None and known.metadata.uid == mirror.metadata.uid:
             del self._known[uid]
-        return held.get(uid)
+        return managed.get(uid)
 
     def forget(self, uid: str) -> Pod | None:
         """The static pod is gone: the mirror that must go too."""
         return self._known.pop(uid, None)
 
-    async def of(self, held: Held) -> Pod | None:
+    async def of(self, managed: ManagedPod) -> Pod | None:
         """The mirror of a static pod, made if there is none; None if the node must be registered first."""
-        uid, agent = held.uid, held.agent
+        uid, agent = managed.uid, managed.agent
         known = self._known.get(uid)
         if known is not None or not agent.is_registered:
             return known
         try:
-            made = await self._client.create(_mirror(held.life.pod, agent))
+            made = await self._client.create(_mirror(managed.life.pod, agent))
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
@@ -80,6 +81,7 @@ class MirrorPods:
         self._known[uid] = made
         return made
 
+    @own_task
     async def delete(self, mirror: Pod) -> None:
         """At once, and for as long as it takes until the API has heard."""
         meta = mirror.metadata

@@ -27,7 +27,7 @@ from nodeward.base.problems import Problems
 from nodeward.base.timestamp import rfc3339
 from nodeward.base.yaml_text import Document, documents
 from nodeward.kubelet.agent import Agent
-from nodeward.kubelet.pod_care import PodCare
+from nodeward.kubelet.pod_manager import PodManager
 from nodeward.kubelet.pods.state import SOURCE_ANNOTATION
 from nodeward.machinery.clock import Clock
 from nodeward.rules.pod_references import api_reference
@@ -50,7 +50,7 @@ class StaticPods:
     Else the API's copies of them (mirrors), which nobody claims yet, would be deleted and made anew.
     """
 
-    def __init__(self, directory: Path, agent: Agent, pods: PodCare, clock: Clock) -> None:
+    def __init__(self, directory: Path, agent: Agent, pods: PodManager, clock: Clock) -> None:
         settings = agent.specification.settings
         self._directory = directory
         self._agent = agent
@@ -82,7 +82,7 @@ class StaticPods:
             if new is None or new.metadata.uid != uid:
                 if uid not in self._ending:
                     self._ending[uid] = None
-                    self._pods.lose(uid)
+                    self._pods.on_pod_deleted(uid)
                 if self._pods.get(uid) is not None:
                     is_waiting = True
                 else:
@@ -90,7 +90,7 @@ class StaticPods:
         for name, pod in wanted.items():
             if name not in self._running:
                 self._running[name] = pod.metadata.uid
-                self._pods.see_static(self._agent, pod)
+                self._pods.on_static_pod(self._agent, pod)
         return is_waiting
 
     def _read(self) -> None:

@@ -222,7 +222,7 @@ def test_a_static_pod_starts_and_the_api_shows_it_with_a_nodes_own_rights(tmp_pa
                 held = host.find_pod("default", f"web-{NODE}")
                 assert held is not None
                 assert held.uid == shown.metadata.annotations["kubernetes.io/config.mirror"]
-                host.pods.lose(held.uid)
+                host.pods.on_pod_deleted(held.uid)
                 await until_gone(client, f"web-{NODE}")
 
     asyncio.run(main())

@@ -144,7 +144,7 @@ def test_a_static_pod_runs_on_a_node_nobody_has_registered(tmp_path: Path) -> No
             StaticPods(tmp_path, agent, each.host.pods, clock).look()
             await clock.sleep(5)
             assert not agent.is_registered
-            (held,) = agent.held.values()
+            (held,) = agent.pods.values()
             assert held.life.status(clock.now_ns()).phase == "Running"
             each.host.reconnect("n1")
             await clock.sleep(5)

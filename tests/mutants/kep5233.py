@@ -9,7 +9,7 @@ from tests.mutants.mutant import Mutant
 RULES: Final = "nodeward/rules/readiness.py"
 TIMERS: Final = "nodeward/rules/readiness_timers.py"
 NODE: Final = "nodeward/kubelet/node/readiness.py"
-CARE: Final = "nodeward/kubelet/node_care.py"
+CARE: Final = "nodeward/kubelet/node_manager.py"
 PLUGIN: Final = "nodeward/scheduler/plugins/node_readiness_gates.py"
 LIFECYCLE: Final = "nodeward/controllers/node_lifecycle/controller.py"
 
@@ -45,7 +45,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(
         "node-watch-ignored",
         "nodeward/kubelet/host.py",
-        """            on_update=lambda _, new: self.nodes.saw(new),""",
+        """            on_update=lambda _, new: self.nodes.on_node_changed(new),""",
         """            on_update=lambda _, new: None,""",
         ("5233-R22", "5233-R27"),
     ),

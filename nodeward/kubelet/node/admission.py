@@ -1,6 +1,6 @@
 """Which pods a node takes: the last word before a pod starts, and again for every running pod after a restart.
 
-In go a pod, the node as it is known, and the room the other pods leave; out comes a refusal or None. The order,
+In go a pod, the node as it is known, and what the other pods take; out comes a refusal or None. The order,
 reasons and messages are upstream's, and the first that applies is told: operating system, groups, resources, affinity,
 node name, ports, NoExecute taints (numeric tolerations if the kubelet's version knows them, whatever its gate says,
 KEP-5471), pod-level resources, declared features (KEP-5328). Readiness gates are no reason to refuse (KEP-5233).
@@ -16,7 +16,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.features.declared import FeatureError, PodInfo
 from nodeward.features.gates import Gates
 from nodeward.kubelet.node.features import DeclaredFeatures
-from nodeward.kubelet.node.room import Room
+from nodeward.kubelet.node.node_capacity import NodeCapacity
 from nodeward.kubelet.node.specification import OS_LABEL
 from nodeward.rules.affinity import fits_node
 from nodeward.rules.pod_resources import has_pod_level
@@ -42,15 +42,17 @@ class Refusal:
         return f"Pod was rejected: {self.message}"
 
 
-def admit(pod: Pod, node: Node, room: Room, gates: Gates, features: DeclaredFeatures) -> Refusal | None:
-    """Whether a pod may run here. The pod itself is not in the room yet.
+def admit(
+    pod: Pod, node: Node, capacity: NodeCapacity, gates: Gates, features: DeclaredFeatures
+) -> Refusal | None:
+    """Whether a pod may run here. The pod itself is not counted yet.
 
     A refusal for its affinity alone is worth another look with a fresh node: labels may just have changed.
     """
     return (
         _operating_system(pod, node)
         or _groups(pod, node, gates)
-        or _fit(pod, node, room)
+        or _fit(pod, node, capacity)
         or _taints(pod, node, gates)
         or _pod_level(pod, gates)
         or _features(pod, features)
@@ -90,15 +92,15 @@ def _groups(pod: Pod, node: Node, gates: Gates) -> Refusal | None:
     )
 
 
-def _fit(pod: Pod, node: Node, room: Room) -> Refusal | None:
-    shortages = room.shortages(pod, node.status.allocatable)
+def _fit(pod: Pod, node: Node, capacity: NodeCapacity) -> Refusal | None:
+    shortages = capacity.shortages(pod, node.status.allocatable)
     if shortages:
         return Refusal(f"{OUT_OF}{shortages[0].resource}", shortages[0].message)
     if not fits_node(pod.spec, node):
         return _predicate(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector")
     if pod.spec.node_name and pod.spec.node_name != node.metadata.name:
         return _predicate("NodeName", "node(s) didn't match the requested node name")
-    if not room.has_ports_for(pod):
+    if not capacity.has_ports_for(pod):
         return _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     return None
 

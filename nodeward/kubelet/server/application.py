@@ -80,10 +80,10 @@ class KubeletServer:
         pods = []
         for host in self._hosts():
             for agent in host.nodes.agents.values():
-                for held in agent.held.values():
-                    status = held.life.status(now_ns)
+                for managed in agent.pods.values():
+                    status = managed.life.status(now_ns)
                     if not only_running or status.phase == "Running":
-                        pods.append(encode(msgspec.structs.replace(held.life.pod, status=status)))
+                        pods.append(encode(msgspec.structs.replace(managed.life.pod, status=status)))
         items = b",".join(pods)
         return Answer(200, b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[%b]}\n' % items)
 

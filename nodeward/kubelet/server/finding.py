@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nodeward.api.core_v1.pod_status import ContainerStatus, PodStatus
 from nodeward.base.errors import NodewardError
 from nodeward.base.fielderror import quote
-from nodeward.kubelet.agent import Held
+from nodeward.kubelet.agent import ManagedPod
 from nodeward.kubelet.host import Host
 
 
@@ -33,10 +33,10 @@ class Found:
     """A pod, and who runs it."""
 
     host: Host
-    held: Held
+    managed: ManagedPod
 
     def status(self, now_ns: int) -> PodStatus:
-        return self.held.life.status(now_ns)
+        return self.managed.life.status(now_ns)
 
     def running_id(self, container: str, now_ns: int) -> str:
         """The id of the instance that runs; "" if none does."""
@@ -46,14 +46,14 @@ class Found:
 
 def find_pod(hosts: Hosts, namespace: str, name: str, missing: str = "pod does not exist") -> Found:
     for host in hosts():
-        held = host.find_pod(namespace, name)
-        if held is not None:
-            return Found(host, held)
+        managed = host.find_pod(namespace, name)
+        if managed is not None:
+            return Found(host, managed)
     raise Refused(404, missing)
 
 
 def has_container(found: Found, name: str) -> bool:
-    spec = found.held.life.pod.spec
+    spec = found.managed.life.pod.spec
     names = {each.name for each in (*spec.containers, *spec.init_containers)}
     return name in names or any(each.name == name for each in spec.ephemeral_containers)
 

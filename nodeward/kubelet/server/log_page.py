@@ -53,8 +53,8 @@ def output(
 ) -> AsyncGenerator[tuple[int, bytes], None]:
     """The output of one instance of a container, while it runs if it is followed."""
     running = found.running_id(container, clock.now_ns()) if options.follow else ""
-    return found.held.agent.services.logs.read(
-        found.held.life.pod,
+    return found.managed.agent.services.logs.read(
+        found.managed.life.pod,
         container,
         attempt,
         options,

@@ -69,7 +69,7 @@ class Streams:
             raise Refused(500, f"container not found ({quote(container)})")
         if not command:
             raise Refused(400, "you must specify a command")
-        wanted = ExecRequest(found.held.uid, container, command, options.has_stdin, options.is_tty)
+        wanted = ExecRequest(found.managed.uid, container, command, options.has_stdin, options.is_tty)
         runtime = found.host.runtime
 
         def run(wire: Wire, closes_streams: bool) -> Coroutine[Any, Any, None]:
@@ -104,16 +104,16 @@ class Streams:
         status = found.status(self._clock.now_ns())
         if status.phase != "Running":
             raise Refused(500, f"pod not found ({quote(f'{pod}_{namespace}')})")
-        host = found.host.runtime.forward_address(replace(found.held.life.pod, status=status))
+        host = found.host.runtime.forward_address(replace(found.managed.life.pod, status=status))
         if wants_websocket(request):
             protocols = (TUNNELLED,) if self._has_web_sockets(found) else ()
             answer, socket, _ = accept(request, protocols, self._clock)
             if socket is not None:
-                self._spawn(PortForwarding(socket, host, pod, found.held.uid, self._clock).run())
+                self._spawn(PortForwarding(socket, host, pod, found.managed.uid, self._clock).run())
             return answer
         tunnel = RawTunnel(self._clock, ping(_OUR_PING))
         answer = _switched(request, (PROTOCOL,), tunnel)
-        self._spawn(PortForwarding(tunnel, host, pod, found.held.uid, self._clock).run())
+        self._spawn(PortForwarding(tunnel, host, pod, found.managed.uid, self._clock).run())
         return answer
 
     # -- inside
@@ -147,7 +147,7 @@ class Streams:
     @staticmethod
     def _has_web_sockets(found: Found) -> bool:
         """Whether the node declares KEP-4006: with that, the newest WebSocket protocols are spoken."""
-        return EXTEND_WEB_SOCKETS in found.held.agent.features.names
+        return EXTEND_WEB_SOCKETS in found.managed.agent.features.names
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(self._guard(work))

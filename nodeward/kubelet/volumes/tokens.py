@@ -18,6 +18,7 @@ from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
+from nodeward.machinery.eager import own_task
 
 #: A token that lasts longer is still renewed once a day.
 _MAX_AGE_NS: Final = 24 * HOUR
@@ -68,6 +69,7 @@ class Tokens:
         for key in [key for key in self._kept if key[0] == uid]:
             del self._kept[key]
 
+    @own_task
     async def _ask(self, pod: Pod, audience: str, seconds: int) -> _Token:
         meta = pod.metadata
         request = TokenRequest(

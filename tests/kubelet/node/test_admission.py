@@ -14,7 +14,7 @@ from nodeward.features.declared.abilities import POD_RESIZE, able
 from nodeward.features.gates import Gates
 from nodeward.kubelet.node.admission import Refusal, admit, warn_of_update
 from nodeward.kubelet.node.features import discover
-from nodeward.kubelet.node.room import Room
+from nodeward.kubelet.node.node_capacity import NodeCapacity
 from nodeward.kubelet.node.specification import NodeModel
 from tests.kubelet.node.nodes import Run, settings, specification
 
@@ -43,7 +43,7 @@ def refused(
     if patch:
         run.others_write(patch)
     features = discover(run.specification.model)
-    return admit(wanted, run.node, Room.of(others), Gates.of(version, gates), features)
+    return admit(wanted, run.node, NodeCapacity.of(others), Gates.of(version, gates), features)
 
 
 def restarting_all() -> Pod:
@@ -120,7 +120,7 @@ def test_refusals_have_the_reasons_and_words_of_kubernetes(wanted: Pod, reason: 
 def test_the_number_of_pods_is_a_resource() -> None:
     model = NodeModel(settings=settings(max_pods=2))
     node = Run(specification(model.settings)).node
-    room = Room.of([pod("a"), pod("b")])
+    room = NodeCapacity.of([pod("a"), pod("b")])
     found = admit(pod("c"), node, room, model.gates, discover(model))
     assert found == Refusal(
         "OutOfpods", "Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2"
@@ -223,7 +223,7 @@ def test_an_update_that_needs_a_missing_feature_is_warned_of() -> None:
     )
 )
 def test_room_is_what_the_pods_that_are_there_take(moves: list[tuple[bool, int, int, int | None]]) -> None:
-    room = Room()
+    room = NodeCapacity()
     there: dict[str, Pod] = {}
     for comes, number, cpu, port in moves:
         each = pod(f"p{number}", requests={"cpu": f"{cpu}m"}, ports=[port] if port else None)
@@ -233,7 +233,7 @@ def test_room_is_what_the_pods_that_are_there_take(moves: list[tuple[bool, int, 
         else:
             room.remove(each.metadata.uid)
             there.pop(each.metadata.uid, None)
-    fresh = Room.of(there.values())
+    fresh = NodeCapacity.of(there.values())
     assert (len(room), room.used("cpu")) == (len(fresh), fresh.used("cpu"))
     for port in (80, 81, 82):
         assert room.has_ports_for(pod("new", ports=[port])) is fresh.has_ports_for(pod("new", ports=[port]))

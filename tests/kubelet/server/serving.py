@@ -166,11 +166,11 @@ class Serving:
         return Host(client, self.clock, chance, runtime, machine)
 
     async def _remove_pods(self, agent: Agent) -> None:
-        for held in list(agent.held.values()):
+        for held in list(agent.pods.values()):
             meta = held.life.pod.metadata
             await self.client.delete(Pod, meta.name, meta.namespace, grace_period=0)
         async with self.clock.timeout(PATIENCE_SECONDS):
-            while agent.held:
+            while agent.pods:
                 await self.clock.sleep(0.02)
 
     # -- use

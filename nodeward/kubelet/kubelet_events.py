@@ -1,7 +1,8 @@
 """Events in the name of a kubelet: about pods, their containers, and the node itself.
 
-A large fleet tells only what went wrong: three events for every simulated pod would be most of what its API server
-writes. What happens on a node that is cut off is told by nobody.
+Pod workers, the pod manager and the node manager record through it. A large fleet records only what went wrong: three
+events for every simulated pod would be most of what its API server writes. No events are recorded for a node that is
+cut off.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from nodeward.kubelet.pods.commands import Tell
 from nodeward.machinery.recorder import NORMAL, EventRecorder
 
 
-class Teller:
-    """`with_normal`: also what went well."""
+class KubeletEvents:
+    """Records events about pods and the node. `record_normal`: also events of type Normal."""
 
-    def __init__(self, recorder: EventRecorder, *, with_normal: bool = True) -> None:
+    def __init__(self, recorder: EventRecorder, *, record_normal: bool = True) -> None:
         self._recorder = recorder
-        self._with_normal = with_normal
+        self._record_normal = record_normal
 
     def about_pod(self, agent: Agent, pod: Pod, tell: Tell) -> None:
-        if agent.is_cut_off or (tell.type == NORMAL and not self._with_normal):
+        """Record an event about a pod or one of its containers."""
+        if agent.is_cut_off or (tell.type == NORMAL and not self._record_normal):
             return
         meta = pod.metadata
         about = ObjectReference(
@@ -37,7 +39,8 @@ class Teller:
         self._as(agent.name).event(about, tell.type, tell.reason, tell.message)
 
     def about_node(self, agent: Agent, event: NodeEvent) -> None:
-        if agent.is_cut_off or (event.type == NORMAL and not self._with_normal):
+        """Record an event about the node."""
+        if agent.is_cut_off or (event.type == NORMAL and not self._record_normal):
             return
         # As upstream: kubelets use the node's name for its uid, and kubectl looks for that.
         about = ObjectReference(kind="Node", name=agent.name, uid=agent.name)

@@ -1,7 +1,8 @@
-"""What the pods of a node take: resources, host ports, and their number, counted as pods come and go.
+"""What the pods of a node take: resources, host ports, and their number, counted as pods come and go and are resized.
 
 Amounts are whole numbers: CPU in millicores, all else in units. A pod is taken off with what it was put on with, so
-that nothing is lost when it changes in between; putting it on again replaces what it took.
+that nothing is lost when it changes in between; putting it on again replaces what it took. Used by `allocation` and
+`node.admission`.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class _Taken(NamedTuple):
     ports: tuple[tuple[str, str, int], ...]
 
 
-class Room:
-    """The room on one node. `with_pod_level` is whether resources of pods as a whole count."""
+class NodeCapacity:
+    """What is in use on one node. `with_pod_level` is whether resources of pods as a whole count."""
 
     __slots__ = ("_ports", "_taken", "_used", "_with_pod_level")
 
@@ -50,11 +51,12 @@ class Room:
         self._ports: Ports = {}
 
     @classmethod
-    def of(cls, pods: Iterable[Pod], *, with_pod_level: bool = True) -> Room:
-        room = cls(with_pod_level=with_pod_level)
+    def of(cls, pods: Iterable[Pod], *, with_pod_level: bool = True) -> NodeCapacity:
+        """What these pods take together."""
+        capacity = cls(with_pod_level=with_pod_level)
         for pod in pods:
-            room.add(pod)
-        return room
+            capacity.add(pod)
+        return capacity
 
     def __len__(self) -> int:
         return len(self._taken)
@@ -91,7 +93,20 @@ class Room:
         most = allocatable["pods"].value if "pods" in allocatable else 0
         if len(self._taken) + 1 > most:
             found.append(Shortage("pods", 1, len(self._taken), most))
-        wanted = self._amounts(pod)
+        return found + self._short_of(self._amounts(pod), {}, allocatable)
+
+    def resize_shortages(self, pod: Pod, allocatable: Mapping[str, Quantity]) -> list[Shortage]:
+        """What keeps a pod that is here from taking what its new version asks for, in place of what it takes."""
+        taken = self._taken.get(pod.metadata.uid)
+        return self._short_of(
+            self._amounts(pod), dict(taken.amounts) if taken is not None else {}, allocatable
+        )
+
+    def _short_of(
+        self, wanted: Mapping[str, int], held: Mapping[str, int], allocatable: Mapping[str, Quantity]
+    ) -> list[Shortage]:
+        """The resources there is not enough of, when `held` is given back first."""
+        found = []
         rest = sorted(name for name in wanted if name not in _FIRST)
         for name in (*_FIRST, *rest):
             amount = wanted.get(name, 0)
@@ -99,7 +114,7 @@ class Room:
             if not amount or (present is None and _is_extended(name)):
                 continue
             capacity = _whole(name, present) if present is not None else 0
-            used = self.used(name)
+            used = self.used(name) - held.get(name, 0)
             if amount > capacity - used:
                 found.append(Shortage(name, amount, used, capacity))
         return found

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from nodeward.kubelet.wheel import GRID_NS, Wheel
+from nodeward.kubelet.timer_wheel import GRID_NS, TimerWheel
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 
 
 def test_it_is_never_early_and_at_most_one_step_late() -> None:
     async def main(clock: VirtualClock) -> None:
-        wheel, late = Wheel(clock), []
+        wheel, late = TimerWheel(clock), []
         begin_ns = clock.monotonic_ns()
         for wait_ns in (1, GRID_NS // 3, GRID_NS, 7 * GRID_NS + 1, 0):
             due_ns = begin_ns + wait_ns
@@ -29,7 +29,7 @@ def test_a_callback_that_raises_costs_no_other_its_turn() -> None:
     async def main(clock: VirtualClock) -> None:
         raised: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context))
-        wheel, called = Wheel(clock), []
+        wheel, called = TimerWheel(clock), []
 
         def bad() -> None:
             raise ValueError("bad")
@@ -48,7 +48,7 @@ def test_a_callback_that_raises_costs_no_other_its_turn() -> None:
 
 def test_once_stopped_it_calls_nobody_not_even_those_of_the_same_moment() -> None:
     async def main(clock: VirtualClock) -> None:
-        wheel, called = Wheel(clock), []
+        wheel, called = TimerWheel(clock), []
         now_ns = clock.monotonic_ns()
         wheel.at(now_ns + 1, wheel.stop)
         wheel.at(now_ns + 1, lambda: called.append("beside"))

@@ -16,8 +16,8 @@ from nodeward.machinery.clock import Clock, Timer
 GRID_NS: Final = 100_000_000
 
 
-class Wheel:
-    """Deadlines on the monotonic clock."""
+class TimerWheel:
+    """Deadlines on the monotonic clock, kept for all nodes and pods of a host."""
 
     def __init__(self, clock: Clock, grid_ns: int = GRID_NS) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Taking care of nodes: registration, status, readiness gates, and the lease that says a node is alive.
+"""The node manager: registration, status, readiness gates, and the lease that says a node is alive.
 
 The decisions are the cores' (`node.core`, `node.lease`); here their requests are sent and their deadlines kept. Work
 on one node is never done twice at once (the queues see to that), and a node nobody can reach waits with a backoff.
@@ -20,13 +20,13 @@ from nodeward.base.duration import SECOND
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.agent import Agent
 from nodeward.kubelet.config.settings import GateProbe
+from nodeward.kubelet.kubelet_events import KubeletEvents
 from nodeward.kubelet.metrics import KubeletMetrics
 from nodeward.kubelet.node.conditions import NodeEvent
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.node.lease import NAMESPACE, Create, Outcome
 from nodeward.kubelet.node.registration import reconcile, retry_after_seconds
-from nodeward.kubelet.telling import Teller
-from nodeward.kubelet.wheel import GRID_NS, Wheel
+from nodeward.kubelet.timer_wheel import GRID_NS, TimerWheel
 from nodeward.machinery.backoff import Curve, KeyedBackoff
 from nodeward.machinery.client import Client, PatchType
 from nodeward.machinery.clock import Chance, Clock
@@ -43,7 +43,7 @@ _STATUS_RETRY: Final = Curve(initial=0.005, cap=10.0)
 _MERGE: Final = {"content-type": PatchType.MERGE.value}
 
 
-class NodeCare:
+class NodeManager:
     """The nodes of one host. `registered` is called for each once the API knows it."""
 
     def __init__(
@@ -51,8 +51,8 @@ class NodeCare:
         client: Client,
         clock: Clock,
         chance: Chance,
-        wheel: Wheel,
-        teller: Teller,
+        wheel: TimerWheel,
+        events: KubeletEvents,
         metrics: KubeletMetrics,
         registered: Callable[[Agent], None],
     ) -> None:
@@ -60,7 +60,7 @@ class NodeCare:
         self._clock = clock
         self._chance = chance
         self._wheel = wheel
-        self._teller = teller
+        self._events = events
         self._metrics = metrics
         self._registered = registered
         self._node_kind = client.kind_of(Node)
@@ -84,8 +84,8 @@ class NodeCare:
         self._metrics.gate_satisfied.forget("node", name)
         return self.agents.pop(name, None)
 
-    def saw(self, node: Node) -> None:
-        """The API has a newer version."""
+    def on_node_changed(self, node: Node) -> None:
+        """Handle a newer version of the object."""
         agent = self.agents.get(node.metadata.name)
         if agent is None or agent.is_cut_off or not agent.is_registered:
             return
@@ -93,7 +93,7 @@ class NodeCare:
             return
         self.queue.add(agent.name)
 
-    def lost(self, name: str) -> None:
+    def on_node_deleted(self, name: str) -> None:
         """Somebody deleted the object: the kubelet registers again only when it starts anew, as upstream's."""
         agent = self.agents.get(name)
         if agent is not None and agent.is_registered:
@@ -149,7 +149,7 @@ class NodeCare:
             self._took(agent, written)
             agent.core.reported(mono_ns, self._chance)
         for event in step.events:
-            self._teller.about_node(agent, event)
+            self._events.about_node(agent, event)
         if step.gate_labels:
             await self._write_gate_labels(agent, step.gate_labels)
         when_ns = step.next_check_ns
@@ -185,7 +185,7 @@ class NodeCare:
         agent.core.reported(mono_ns, self._chance)
         self._is_known(agent, made)
         for event in events:
-            self._teller.about_node(agent, event)
+            self._events.about_node(agent, event)
         return None
 
     async def _create(self, node: Node) -> Node:
@@ -274,7 +274,7 @@ class NodeCare:
                 agent.core.readiness.label_refused(key)
                 message = f"Node {agent.name} cannot change the label {key} of its readiness gate: {error}"
                 LOG.warning("%s", message)
-                self._teller.about_node(agent, NodeEvent("Warning", "ReadinessGateLabelRefused", message))
+                self._events.about_node(agent, NodeEvent("Warning", "ReadinessGateLabelRefused", message))
 
     async def _patch_labels(self, agent: Agent, labels: dict[str, str | None]) -> None:
         body = {"metadata": {"labels": labels}}
