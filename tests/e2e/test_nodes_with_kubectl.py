@@ -120,7 +120,9 @@ def test_a_simulated_pod_looks_like_any_other(kubectl: Kubectl) -> None:
     header, row = kubectl.rows("get", "pod", "web", "-o", "wide")
     shown = dict(zip(header, row, strict=True))
     assert (shown["READY"], shown["STATUS"], shown["NODE"]) == ("1/1", "Running", "sim-0")
-    assert kubectl("exec", "web", "--", "ls") == "simulated: ls\n"
+    account = "/var/run/secrets/kubernetes.io/serviceaccount"
+    assert kubectl("exec", "web", "--", "ls", account).split() == ["ca.crt", "namespace", "token"]
+    assert kubectl("exec", "web", "--", "cat", f"{account}/namespace")
 
 
 def test_what_cannot_start_shows_the_reason_users_know(kubectl: Kubectl) -> None:

@@ -20,6 +20,8 @@ from nodeward.kubelet.simulated.container_view import ContainerView
 from nodeward.machinery.clock import Clock
 
 MOST_STDIN: Final = 4 << 20
+#: What a program takes to start. kubectl loses output that comes before it has set up its streams.
+_START_SECONDS: Final = 0.1
 
 
 async def run_to_end(
@@ -53,6 +55,7 @@ class SimExec:
     async def output(self) -> AsyncIterator[tuple[int, bytes]]:
         if shell.reads_stdin(self._request.command):
             await self._stdin_over.wait()
+        await self._clock.sleep(_START_SECONDS)
         result = await run_to_end(self._request, self._view, self._clock, bytes(self._stdin))
         self._code = result.code
         if result.output:
