@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,7 +68,9 @@ class Containerd:
 
     def __init__(self, directory: Path, *, has_systemd: bool = False) -> None:
         self.directory = directory
-        self.socket = str(directory / "containerd.sock")
+        # The path of a socket must be short, and directories of tests on a worker are not.
+        self._sockets = Path(tempfile.mkdtemp(prefix="containerd-"))
+        self.socket = str(self._sockets / "containerd.sock")
         #: where the agent puts its pods' groups; nobody else does
         self.cgroup_root = f"nodeward-test-{os.getpid()}-{directory.name}"
         config = directory / "config.toml"
@@ -137,6 +140,7 @@ class Containerd:
         for root in Path("/sys/fs/cgroup").glob(f"*/{self.cgroup_root}"):
             _remove_groups(root)
         _remove_groups(Path("/sys/fs/cgroup") / self.cgroup_root)
+        shutil.rmtree(self._sockets, ignore_errors=True)
 
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
