@@ -25,17 +25,17 @@ from nodeward.kubelet.env_files import read_variable
 from nodeward.kubelet.expansion import expand
 from nodeward.kubelet.node.admission import is_static
 from nodeward.kubelet.service_variables import service_variables
-from nodeward.kubelet.volumes.objects import NotThere, Objects
+from nodeward.kubelet.volumes.object_cache import NotThere, ObjectCache
 
 #: Reads a file of a pod's volume: (pod, volume, path) to (the file's name for people, its bytes).
 ReadFile: TypeAlias = Callable[[Pod, str, str], Awaitable[tuple[str, bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class EnvironmentSources:
     """What environments are made from, on one node."""
 
-    objects: Objects
+    objects: ObjectCache
     allocatable: Mapping[str, Quantity]
     host_ips: tuple[str, ...]
     read_file: ReadFile
@@ -50,7 +50,7 @@ class EnvironmentResolver:
 
     __slots__ = ("_around", "_when_read")
 
-    def __init__(self, around: Surroundings, *, when_read: bool = False) -> None:
+    def __init__(self, around: EnvironmentSources, *, when_read: bool = False) -> None:
         self._around = around
         self._when_read = when_read
 
@@ -77,7 +77,7 @@ def _can_fail(container: Container | EphemeralContainer) -> bool:
 
 
 async def environment(
-    pod: Pod, container: Container | EphemeralContainer, around: Surroundings
+    pod: Pod, container: Container | EphemeralContainer, around: EnvironmentSources
 ) -> dict[str, str]:
     """The variables of a container. Raises `NotConfigured`."""
     try:
@@ -101,7 +101,7 @@ async def environment(
     return found
 
 
-async def _services(pod: Pod, objects: Objects) -> dict[str, str]:
+async def _services(pod: Pod, objects: ObjectCache) -> dict[str, str]:
     with_links = pod.spec.enable_service_links is not False
     namespace = pod.metadata.namespace
     try:
@@ -116,7 +116,7 @@ async def _services(pod: Pod, objects: Objects) -> dict[str, str]:
     return service_variables(services, namespace, with_links=with_links)
 
 
-async def _all_of(pod: Pod, source: EnvFromSource, objects: Objects) -> dict[str, str]:
+async def _all_of(pod: Pod, source: EnvFromSource, objects: ObjectCache) -> dict[str, str]:
     """Every entry of a config map or secret. Names need not look like names since 1.34."""
     namespace = pod.metadata.namespace
     values: dict[str, str] = {}
@@ -137,7 +137,7 @@ async def _all_of(pod: Pod, source: EnvFromSource, objects: Objects) -> dict[str
 
 
 async def _value(
-    pod: Pod, container: Container | EphemeralContainer, source: EnvVarSource, around: Surroundings
+    pod: Pod, container: Container | EphemeralContainer, source: EnvVarSource, around: EnvironmentSources
 ) -> str | None:
     """What a reference leads to; None if it is optional and leads nowhere."""
     if source.field_ref is not None:
@@ -153,7 +153,7 @@ async def _value(
     return ""
 
 
-async def _config_map_key(pod: Pod, source: EnvVarSource, objects: Objects) -> str | None:
+async def _config_map_key(pod: Pod, source: EnvVarSource, objects: ObjectCache) -> str | None:
     wanted, namespace = source.config_map_key_ref, pod.metadata.namespace
     if wanted is None:
         return None
@@ -168,7 +168,7 @@ async def _config_map_key(pod: Pod, source: EnvVarSource, objects: Objects) -> s
     return value
 
 
-async def _secret_key(pod: Pod, source: EnvVarSource, objects: Objects) -> str | None:
+async def _secret_key(pod: Pod, source: EnvVarSource, objects: ObjectCache) -> str | None:
     wanted, namespace = source.secret_key_ref, pod.metadata.namespace
     if wanted is None:
         return None

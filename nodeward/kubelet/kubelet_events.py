@@ -11,7 +11,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.references import ObjectReference
 from nodeward.kubelet.agent import Agent
 from nodeward.kubelet.node.conditions import NodeEvent
-from nodeward.kubelet.pods.commands import Tell
+from nodeward.kubelet.pods.commands import RecordEvent
 from nodeward.machinery.recorder import NORMAL, EventRecorder
 
 
@@ -22,7 +22,7 @@ class KubeletEvents:
         self._recorder = recorder
         self._record_normal = record_normal
 
-    def about_pod(self, agent: Agent, pod: Pod, tell: Tell) -> None:
+    def about_pod(self, agent: Agent, pod: Pod, tell: RecordEvent) -> None:
         """Record an event about a pod or one of its containers."""
         if agent.is_cut_off or (tell.type == NORMAL and not self._record_normal):
             return

@@ -12,14 +12,14 @@ from typing import Final
 from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.disk import RealDisk
-from nodeward.kubelet.environment import EnvironmentResolver, Surroundings
-from nodeward.kubelet.hooks import Hooks
+from nodeward.kubelet.environment import EnvironmentResolver, EnvironmentSources
+from nodeward.kubelet.hook_runner import HookRunner
 from nodeward.kubelet.log_files import container_log_path, pod_log_directory
 from nodeward.kubelet.logs import read_log
 from nodeward.kubelet.node.specification import NodeSpecification
 from nodeward.kubelet.probing.prober import NetworkProber
 from nodeward.kubelet.runtime.interface import LogOptions, Runtime
-from nodeward.kubelet.volumes.objects import Objects
+from nodeward.kubelet.volumes.object_cache import ObjectCache
 from nodeward.kubelet.volumes.payloads import Sources
 from nodeward.kubelet.volumes.tokens import Tokens
 from nodeward.kubelet.volumes.volume_manager import DiskVolumeManager
@@ -73,14 +73,14 @@ class LocalServices:
         logs: Path,
     ) -> None:
         model = specification.model
-        objects, allocatable = Objects(client, clock), model.allocatable()
+        objects, allocatable = ObjectCache(client, clock), model.allocatable()
         version = ".".join(model.kubelet_version.removeprefix("v").split(".")[:2])
         self.admitted: Final = AdmittedPods(RealDisk(root))
         sources = Sources(objects, Tokens(client, clock, chance), allocatable)
         self.volumes: Final = DiskVolumeManager(root, logs, clock, sources)
-        around = Surroundings(objects, allocatable, specification.addresses, self.volumes.read_file)
+        around = EnvironmentSources(objects, allocatable, specification.addresses, self.volumes.read_file)
         self.environment: Final = EnvironmentResolver(around)
-        self.hooks: Final = Hooks(runtime, clock, version)
+        self.hooks: Final = HookRunner(runtime, clock, version)
         self.prober: Final = NetworkProber(runtime, clock, version)
         self.logs: Final = LogFiles(str(logs), clock)
 

@@ -10,27 +10,17 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Collection
 from typing import Protocol
 
-from nodeward.api.core_v1.container import Container, EphemeralContainer
 from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.config.settings import GateProbe
 from nodeward.kubelet.environment import EnvironmentResolver
+from nodeward.kubelet.hook_runner import HookRunner
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.node.specification import NodeSpecification
 from nodeward.kubelet.pods.probing import ProbePlan
 from nodeward.kubelet.probing.answer import Answer
 from nodeward.kubelet.runtime.interface import LogOptions
 from nodeward.kubelet.volumes.volume_manager import VolumeManager
-
-
-class HookRunner(Protocol):
-    """Runs the lifecycle hooks of containers."""
-
-    async def run(
-        self, pod: Pod, container: Container | EphemeralContainer, kind: str, seconds: float
-    ) -> tuple[bool, str]:
-        """Run postStart or preStop for at most `seconds` (0: no limit); whether it went well, and why not."""
-        ...
 
 
 class Prober(Protocol):

@@ -20,7 +20,7 @@ from nodeward.kubelet.metrics import KubeletMetrics
 from nodeward.kubelet.mirror_pods import MirrorPods
 from nodeward.kubelet.node.admission import warn_of_update
 from nodeward.kubelet.pod_workers import PodWorkers
-from nodeward.kubelet.pods.commands import Tell
+from nodeward.kubelet.pods.commands import RecordEvent
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
 from nodeward.kubelet.pods.state import TERMINAL
 from nodeward.kubelet.runtime.interface import FoundPod, PodGone, Runtime, RuntimeEvent
@@ -79,7 +79,9 @@ class PodManager:
         if before.metadata.generation != pod.metadata.generation:
             text = warn_of_update(before, pod, agent.features)
             if text:
-                self._events.about_pod(agent, pod, Tell("Warning", "FailedNodeDeclaredFeaturesCheck", text))
+                self._events.about_pod(
+                    agent, pod, RecordEvent("Warning", "FailedNodeDeclaredFeaturesCheck", text)
+                )
         self._workers.act(managed, lambda now: managed.life.update(pod, now))
         if _shows_other_fields(before, pod):
             self._workers.refresh_volumes(managed, pod)

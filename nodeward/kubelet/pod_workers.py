@@ -28,13 +28,13 @@ from nodeward.kubelet.kubelet_events import KubeletEvents
 from nodeward.kubelet.pods.commands import (
     Command,
     DeleteFromApi,
+    RecordEvent,
     RemoveContainer,
     RemovePod,
     RunHook,
     StartContainer,
     StartSandbox,
     StopContainer,
-    Tell,
     UpdateResources,
 )
 from nodeward.kubelet.prober_manager import Happening, ProberManager
@@ -150,7 +150,7 @@ class PodWorkers:
                 self.tasks.start(self._run_hook(managed, name, kind, seconds))
             case UpdateResources(name, resources):
                 runtime.update_resources(pod.metadata.uid, name, resources)
-            case Tell():
+            case RecordEvent():
                 self._events.about_pod(managed.agent, pod, command)
             case DeleteFromApi():
                 managed.is_to_be_deleted = True
@@ -191,7 +191,7 @@ class PodWorkers:
             logs = await managed.agent.services.volumes.mount(pod)
         except WorldError as error:
             text = str(error)
-            self._events.about_pod(managed.agent, pod, Tell("Warning", "FailedMount", text))
+            self._events.about_pod(managed.agent, pod, RecordEvent("Warning", "FailedMount", text))
             self.act(managed, lambda now: managed.life.volumes_failed(text, now))
             return
         if self._has(managed) and not managed.life.is_terminating:

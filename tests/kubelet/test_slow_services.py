@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from nodeward.api.core_v1.container import Container, EphemeralContainer
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.errors import WorldError
-from nodeward.kubelet.environment import EnvironmentResolver, Surroundings
+from nodeward.kubelet.environment import EnvironmentResolver, EnvironmentSources
 from nodeward.kubelet.simulated.machines import SimulatedServices
 from nodeward.kubelet.volumes.memory_volumes import MemoryVolumeManager
 from nodeward.kubelet.volumes.payloads import Sources
@@ -56,7 +56,7 @@ class SlowServices(SimulatedServices):
         sources = Sources(each.machines.objects, each.machines.tokens, here.model.allocatable())
         slow = self._volumes = SlowVolumes(sources, lambda: each.machines.disk("n1"))
         slow.clock, slow.seconds = each.clock, volumes
-        around = Surroundings(sources.objects, sources.allocatable, here.addresses, slow.read_file)
+        around = EnvironmentSources(sources.objects, sources.allocatable, here.addresses, slow.read_file)
         self.slow_environment = SlowEnvironment(around, when_read=True)
         self.slow_environment.clock, self.slow_environment.seconds = each.clock, environment
         self.slow_environment.fault = ""

@@ -116,13 +116,13 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(
         "rejection-event-says-nothing",
         "nodeward/kubelet/pods/lifecycle.py",
-        "            out.append(Tell(WARNING, reason, message))\n            state.is_rejected",
-        '            out.append(Tell(WARNING, reason, ""))\n            state.is_rejected',
+        "            out.append(RecordEvent(WARNING, reason, message))\n            state.is_rejected",
+        '            out.append(RecordEvent(WARNING, reason, ""))\n            state.is_rejected',
         ("5328-D16",),
     ),
     Mutant(
         "rejections-are-not-counted",
-        "nodeward/kubelet/pod_care.py",
+        "nodeward/kubelet/pod_manager.py",
         "                self._metrics.rejected(refusal.reason)\n",
         "",
         ("5328-D16", "5328-D49"),
@@ -143,7 +143,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         "status-round-reads-the-node",
-        "nodeward/kubelet/node_care.py",
+        "nodeward/kubelet/node_manager.py",
         "        outcomes, agent.outcomes = agent.outcomes, {}\n",
         "        outcomes, agent.outcomes = agent.outcomes, {}\n        await self._client.get(Node, name)\n",
         ("5328-D51",),

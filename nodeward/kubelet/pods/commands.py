@@ -59,7 +59,7 @@ class RemovePod:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class RecordEvent:
     """An event for people, about the pod or one of its containers."""
 
     type: str
@@ -81,6 +81,6 @@ Command: TypeAlias = (
     | UpdateResources
     | RemoveContainer
     | RemovePod
-    | Tell
+    | RecordEvent
     | DeleteFromApi
 )

@@ -11,6 +11,15 @@ from typing import Final
 
 from nodeward.kubelet.pods.commands import Command, RemoveContainer, RunHook
 from nodeward.kubelet.pods.container_life import POST_START, ContainerLife, State
+from nodeward.kubelet.pods.event_texts import (
+    created,
+    failed_start,
+    no_sandbox,
+    present,
+    pulled,
+    pulling,
+    started,
+)
 from nodeward.kubelet.pods.restarting import (
     PULL_REASONS,
     after_exit,
@@ -20,7 +29,6 @@ from nodeward.kubelet.pods.restarting import (
 )
 from nodeward.kubelet.pods.rules import RETRY_NS
 from nodeward.kubelet.pods.state import PodState, Sandbox
-from nodeward.kubelet.pods.telling import created, failed_start, no_sandbox, present, pulled, pulling, started
 from nodeward.kubelet.runtime.interface import (
     ContainerExited,
     ContainerFailed,

@@ -20,8 +20,9 @@ from nodeward.api.core_v1.pod_status import PodStatus
 from nodeward.base.duration import SECOND
 from nodeward.base.invariant import invariant
 from nodeward.kubelet.pods.adoption import adopt
-from nodeward.kubelet.pods.commands import Command, DeleteFromApi, Tell, UpdateResources
+from nodeward.kubelet.pods.commands import Command, DeleteFromApi, RecordEvent, UpdateResources
 from nodeward.kubelet.pods.container_life import POST_START, ContainerLife, Role, State, Stop
+from nodeward.kubelet.pods.event_texts import WARNING, failed_hook
 from nodeward.kubelet.pods.happening import container_failed, happen
 from nodeward.kubelet.pods.planning import probe_plans
 from nodeward.kubelet.pods.pod_status import pod_status
@@ -32,7 +33,6 @@ from nodeward.kubelet.pods.rules import RETRY_NS, LifecycleRules
 from nodeward.kubelet.pods.starting import step
 from nodeward.kubelet.pods.state import PodState, Sandbox
 from nodeward.kubelet.pods.stopping import begin_end, begin_stop
-from nodeward.kubelet.pods.telling import WARNING, failed_hook
 from nodeward.kubelet.runtime.interface import FoundPod, RuntimeEvent
 from nodeward.kubelet.runtime.resources import kernel_resources
 
@@ -139,7 +139,7 @@ class PodLifecycle:
         state = self._state
         out: list[Command] = []
         if not state.final_phase:
-            out.append(Tell(WARNING, reason, message))
+            out.append(RecordEvent(WARNING, reason, message))
             state.is_rejected = not any(life.has_run for life in state.lives())
             state.is_failed = True
             state.reason, state.message = reason, f"Pod was rejected: {message}"

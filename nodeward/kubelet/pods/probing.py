@@ -15,7 +15,7 @@ from typing import Final
 
 from nodeward.api.core_v1.container import Probe
 from nodeward.base.duration import SECOND
-from nodeward.kubelet.pods.commands import Tell
+from nodeward.kubelet.pods.commands import RecordEvent
 
 STARTUP: Final = "startup"
 LIVENESS: Final = "liveness"
@@ -94,17 +94,17 @@ class ProbeWorker:
         return ProbeVerdict(self.plan.container, self.plan.kind, ok)
 
 
-def unhealthy(container: str, kind: str, message: str) -> Tell:
+def unhealthy(container: str, kind: str, message: str) -> RecordEvent:
     """The event for every probe that failed, also for one that changes nothing yet."""
-    return Tell("Warning", "Unhealthy", f"{_WORDS[kind]} probe failed: {message}", container)
+    return RecordEvent("Warning", "Unhealthy", f"{_WORDS[kind]} probe failed: {message}", container)
 
 
-def errored(container: str, kind: str, message: str) -> Tell:
+def errored(container: str, kind: str, message: str) -> RecordEvent:
     """The event for a probe that could not be made."""
     text = f"{_WORDS[kind]} probe errored and resulted in unknown state: {message}"
-    return Tell("Warning", "Unhealthy", text, container)
+    return RecordEvent("Warning", "Unhealthy", text, container)
 
 
-def probe_warning(container: str, kind: str, message: str) -> Tell:
+def probe_warning(container: str, kind: str, message: str) -> RecordEvent:
     """The event for a probe that passed, but not as it should (a redirect to another host)."""
-    return Tell("Warning", "ProbeWarning", f"{_WORDS[kind]} probe warning: {message}", container)
+    return RecordEvent("Warning", "ProbeWarning", f"{_WORDS[kind]} probe warning: {message}", container)

@@ -14,9 +14,9 @@ from nodeward.api.core_v1.container import ContainerRestartRule
 from nodeward.base.duration import SECOND, format_duration
 from nodeward.kubelet.pods.commands import Command
 from nodeward.kubelet.pods.container_life import AnyContainer, ContainerLife, Role
+from nodeward.kubelet.pods.event_texts import backing_off, pull_backing_off
 from nodeward.kubelet.pods.rules import NOTICE_NS, STABLE_NS
 from nodeward.kubelet.pods.state import PodState
-from nodeward.kubelet.pods.telling import backing_off, pull_backing_off
 
 RESTART_ALL: Final = "RestartAllContainers"
 CRASH_LOOP: Final = "CrashLoopBackOff"

@@ -11,13 +11,13 @@ its wait is over; when no main container runs, or will run again, the pod ends.
 from __future__ import annotations
 
 from nodeward.base.duration import SECOND
-from nodeward.kubelet.pods.commands import Command, RemoveContainer, StartContainer, StartSandbox, Tell
+from nodeward.kubelet.pods.commands import Command, RecordEvent, RemoveContainer, StartContainer, StartSandbox
 from nodeward.kubelet.pods.container_life import ContainerLife, Role, State, Stop
+from nodeward.kubelet.pods.event_texts import NORMAL
 from nodeward.kubelet.pods.phase import RESTARTING_ALL
 from nodeward.kubelet.pods.restarting import count_restart, runs_again, show_wait
 from nodeward.kubelet.pods.state import PodState, Sandbox
 from nodeward.kubelet.pods.stopping import UNKNOWN_CODE, advance_stop, begin_end, begin_stop, end_step
-from nodeward.kubelet.pods.telling import NORMAL
 from nodeward.kubelet.runtime.interface import ContainerExited
 
 _REMOVED = "The container is removed because RestartAllContainers in place"
@@ -31,7 +31,7 @@ def step(state: PodState, now_ns: int, out: list[Command]) -> None:
     if state.is_removing:
         return
     if _is_past_deadline(state, now_ns):
-        out.append(Tell(NORMAL, DEADLINE_EXCEEDED, _DEADLINE))
+        out.append(RecordEvent(NORMAL, DEADLINE_EXCEEDED, _DEADLINE))
         begin_end(state, now_ns, state.grace_ns(), out)
     if not state.is_ending:
         if state.is_restarting_all:

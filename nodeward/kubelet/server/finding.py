@@ -29,7 +29,7 @@ Hosts = Callable[[], Iterable[Host]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ServedPod:
     """A pod, and who runs it."""
 
     host: Host
@@ -44,15 +44,15 @@ class Found:
         return found.container_id if found is not None and found.state.running is not None else ""
 
 
-def find_pod(hosts: Hosts, namespace: str, name: str, missing: str = "pod does not exist") -> Found:
+def find_pod(hosts: Hosts, namespace: str, name: str, missing: str = "pod does not exist") -> ServedPod:
     for host in hosts():
         managed = host.find_pod(namespace, name)
         if managed is not None:
-            return Found(host, managed)
+            return ServedPod(host, managed)
     raise Refused(404, missing)
 
 
-def has_container(found: Found, name: str) -> bool:
+def has_container(found: ServedPod, name: str) -> bool:
     spec = found.managed.life.pod.spec
     names = {each.name for each in (*spec.containers, *spec.init_containers)}
     return name in names or any(each.name == name for each in spec.ephemeral_containers)

@@ -9,7 +9,7 @@ from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
 from nodeward.base.timestamp import TimestampError, parse_rfc3339
 from nodeward.kubelet.runtime.interface import LogOptions
-from nodeward.kubelet.server.finding import Found, Hosts, Refused, find_pod, has_container, log_attempt
+from nodeward.kubelet.server.finding import Hosts, Refused, ServedPod, find_pod, has_container, log_attempt
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.serving.answer import Answer
 from nodeward.machinery.serving.pouring import Pouring
@@ -43,7 +43,7 @@ async def container_logs(
 
 
 def output(
-    found: Found,
+    found: ServedPod,
     container: str,
     attempt: int,
     options: LogOptions,

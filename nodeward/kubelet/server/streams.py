@@ -20,7 +20,7 @@ from nodeward.base.fielderror import quote
 from nodeward.features.declared.extend_web_sockets import NAME as EXTEND_WEB_SOCKETS
 from nodeward.kubelet.runtime.interface import ExecRequest, LogOptions
 from nodeward.kubelet.server.channels import V4, V5, StreamOptions, Wire, run_command, show_output
-from nodeward.kubelet.server.finding import Found, Hosts, Refused, find_pod, has_container, log_attempt
+from nodeward.kubelet.server.finding import Hosts, Refused, ServedPod, find_pod, has_container, log_attempt
 from nodeward.kubelet.server.log_page import output
 from nodeward.kubelet.server.port_forwarding import PROTOCOL, TUNNELLED, PortForwarding
 from nodeward.kubelet.server.spdy_channels import SpdyChannels
@@ -118,7 +118,7 @@ class Streams:
 
     # -- inside
 
-    def _switch(self, request: Request, found: Found, options: StreamOptions, run: Run) -> Answer:
+    def _switch(self, request: Request, found: ServedPod, options: StreamOptions, run: Run) -> Answer:
         """Let `run` talk to the caller, in whatever protocol the caller knows."""
         if wants_websocket(request):
             protocols = (V5, V4) if self._has_web_sockets(found) else (V4,)
@@ -145,7 +145,7 @@ class Streams:
             channels.close()
 
     @staticmethod
-    def _has_web_sockets(found: Found) -> bool:
+    def _has_web_sockets(found: ServedPod) -> bool:
         """Whether the node declares KEP-4006: with that, the newest WebSocket protocols are spoken."""
         return EXTEND_WEB_SOCKETS in found.managed.agent.features.names
 

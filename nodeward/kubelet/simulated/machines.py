@@ -20,8 +20,8 @@ from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.config.settings import GateProbe
 from nodeward.kubelet.container_request import container_of
 from nodeward.kubelet.disk import MemoryDisk
-from nodeward.kubelet.environment import EnvironmentResolver, Surroundings
-from nodeward.kubelet.hooks import Hooks
+from nodeward.kubelet.environment import EnvironmentResolver, EnvironmentSources
+from nodeward.kubelet.hook_runner import HookRunner
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.node.specification import NodeSpecification
 from nodeward.kubelet.pods.probing import ProbePlan
@@ -30,7 +30,7 @@ from nodeward.kubelet.runtime.interface import LogOptions
 from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.kubelet.simulated.container_view import ContainerView
 from nodeward.kubelet.volumes.memory_volumes import MemoryVolumeManager
-from nodeward.kubelet.volumes.objects import Objects
+from nodeward.kubelet.volumes.object_cache import ObjectCache
 from nodeward.kubelet.volumes.payloads import Sources
 from nodeward.kubelet.volumes.tokens import Tokens
 from nodeward.machinery.client import Client
@@ -47,7 +47,7 @@ class SimulatedMachines:
     """Gives simulated nodes their services."""
 
     def __init__(self, client: Client, clock: Clock, chance: Chance, runtime: SimRuntime) -> None:
-        self.objects: Final = Objects(client, clock, _FRESH_NS)
+        self.objects: Final = ObjectCache(client, clock, _FRESH_NS)
         self.tokens: Final = Tokens(client, clock, chance)
         self.hooks: Final = DescribedHooks(runtime, clock)
         self.prober: Final = DescribedProber(runtime, clock)
@@ -124,7 +124,7 @@ class SimulatedServices:
     def environment(self) -> EnvironmentResolver:
         if self._environment is None:
             node = self._specification
-            around = Surroundings(
+            around = EnvironmentSources(
                 self._machines.objects, node.model.allocatable(), node.addresses, self.volumes.read_file
             )
             self._environment = EnvironmentResolver(around, when_read=True)
@@ -168,20 +168,20 @@ class DescribedProber:
         return ProbeOutcome(True, _SAID)
 
 
-class DescribedHooks:
-    """Hooks of simulated containers: they end as described, or their commands are run as far as they can be."""
+class DescribedHooks(HookRunner):
+    """Runs hooks of simulated containers: they end as described, or their commands are run as far as they can be."""
 
     def __init__(self, runtime: SimRuntime, clock: Clock) -> None:
-        self._runtime = runtime
-        self._hooks = Hooks(runtime, clock, ask=_answered)
+        super().__init__(runtime, clock, ask=_answered)
+        self._described = runtime
 
     async def run(
         self, pod: Pod, container: Container | EphemeralContainer, kind: str, seconds: float
     ) -> tuple[bool, str]:
-        code = self._runtime.hook_code(pod.metadata.uid, container.name, kind)
+        code = self._described.hook_code(pod.metadata.uid, container.name, kind)
         if code:
             return False, f"the {kind} hook of a simulated container exited with {code}"
-        return await self._hooks.run(pod, container, kind, seconds)
+        return await super().run(pod, container, kind, seconds)
 
 
 async def _answered(*_: object) -> Answer:

@@ -14,16 +14,16 @@ from nodeward.api.core_v1.volume import Volume
 from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
 from nodeward.kubelet.volumes.host_path import host_path
-from nodeward.kubelet.volumes.objects import NotThere, Objects
+from nodeward.kubelet.volumes.object_cache import NotThere, ObjectCache
 
 
-async def claimed_path(pod: Pod, volume: Volume, objects: Objects) -> tuple[Path, bool]:
+async def claimed_path(pod: Pod, volume: Volume, objects: ObjectCache) -> tuple[Path, bool]:
     """Where a claim's volume lies, and whether it may only be read."""
     found, is_read_only = await bound_volume(pod, volume, objects)
     return _path(found), is_read_only
 
 
-async def bound_volume(pod: Pod, volume: Volume, objects: Objects) -> tuple[PersistentVolume, bool]:
+async def bound_volume(pod: Pod, volume: Volume, objects: ObjectCache) -> tuple[PersistentVolume, bool]:
     """The persistent volume bound to a pod's claim, and whether it may only be read."""
     namespace = pod.metadata.namespace
     source = volume.persistent_volume_claim

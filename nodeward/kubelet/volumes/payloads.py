@@ -24,7 +24,7 @@ from nodeward.base.errors import WorldError
 from nodeward.base.quantity import Quantity
 from nodeward.kubelet.downward import field_text, resource_text
 from nodeward.kubelet.volumes.atomic_writer import FileContent, Payload
-from nodeward.kubelet.volumes.objects import NotThere, Objects
+from nodeward.kubelet.volumes.object_cache import NotThere, ObjectCache
 from nodeward.kubelet.volumes.tokens import Tokens
 
 _DEFAULT_MODE: Final = 0o644
@@ -35,7 +35,7 @@ _PRIVATE: Final = 0o600
 class Sources:
     """Where payloads come from, on one node."""
 
-    objects: Objects
+    objects: ObjectCache
     tokens: Tokens
     allocatable: Mapping[str, Quantity]
 
@@ -124,7 +124,7 @@ _CONFIG_MAP: Final = "configmap references non-existent config key: {}"
 _SECRET: Final = "references non-existent secret key: {}"
 
 
-async def _optional_config_map(pod: Pod, name: str, optional: bool | None, objects: Objects) -> ConfigMap:
+async def _optional_config_map(pod: Pod, name: str, optional: bool | None, objects: ObjectCache) -> ConfigMap:
     try:
         return await objects.config_map(pod.metadata.namespace, name)
     except NotThere:
@@ -133,7 +133,7 @@ async def _optional_config_map(pod: Pod, name: str, optional: bool | None, objec
         return ConfigMap()
 
 
-async def _optional_secret(pod: Pod, name: str, optional: bool | None, objects: Objects) -> Secret:
+async def _optional_secret(pod: Pod, name: str, optional: bool | None, objects: ObjectCache) -> Secret:
     try:
         return await objects.secret(pod.metadata.namespace, name)
     except NotThere:

@@ -28,7 +28,7 @@ from nodeward.machinery.clock import Clock
 _OPEN: Final = 0o777
 
 
-class Placed:
+class MountedVolume:
     """Where a volume lies, and whether containers may only read it."""
 
     __slots__ = ("is_read_only", "path")
@@ -45,7 +45,7 @@ class PodVolumes:
         self._root = root
         self._clock = clock
         self._sources = sources
-        self._placed: dict[str, dict[str, Placed]] = {}
+        self._placed: dict[str, dict[str, MountedVolume]] = {}
 
     def directory(self, uid: str) -> Path:
         """All of one pod but its logs."""
@@ -57,7 +57,7 @@ class PodVolumes:
         self._sources.objects.expect_fresh(pod)
         (self.directory(uid) / "volumes").mkdir(parents=True, exist_ok=True, mode=0o750)
         (self.directory(uid) / "containers").mkdir(parents=True, exist_ok=True, mode=0o750)
-        placed: dict[str, Placed] = {}
+        placed: dict[str, MountedVolume] = {}
         problems = []
         for volume in pod.spec.volumes:
             try:
@@ -86,7 +86,7 @@ class PodVolumes:
         if problems:
             raise WorldError("; ".join(problems))
 
-    async def placed(self, pod: Pod) -> dict[str, Placed]:
+    async def placed(self, pod: Pod) -> dict[str, MountedVolume]:
         """Where the volumes lie; after a restart of the node's agent they are looked at again."""
         uid = pod.metadata.uid
         if uid not in self._placed:
@@ -101,20 +101,20 @@ class PodVolumes:
 
     # -- one volume
 
-    async def _place(self, pod: Pod, volume: Volume) -> Placed:
+    async def _place(self, pod: Pod, volume: Volume) -> MountedVolume:
         if volume.host_path is not None:
             wanted = volume.host_path
-            return Placed(await asyncio.to_thread(lambda: host_path(wanted.path, wanted.type)))
+            return MountedVolume(await asyncio.to_thread(lambda: host_path(wanted.path, wanted.type)))
         if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
             path, is_read_only = await claimed_path(pod, volume, self._sources.objects)
-            return Placed(path, is_read_only=is_read_only)
+            return MountedVolume(path, is_read_only=is_read_only)
         if volume.empty_dir is not None:
             target = self._at(pod, "empty-dir", volume.name)
             source = volume.empty_dir
             await asyncio.to_thread(lambda: _empty_directory(target, source, _group(pod)))
-            return Placed(target)
+            return MountedVolume(target)
         if follows_the_api(volume):
-            return Placed(await self._fill(pod, volume), is_read_only=True)
+            return MountedVolume(await self._fill(pod, volume), is_read_only=True)
         if volume.csi is not None:
             raise WorldError(
                 f"kubernetes.io/csi: driver {volume.csi.driver} not found in the list of registered CSI drivers: "

@@ -27,7 +27,7 @@ from nodeward.kubelet.expansion import expand_with
 from nodeward.kubelet.log_files import container_log_path, pod_log_directory
 from nodeward.kubelet.runtime.interface import Mount
 from nodeward.kubelet.volumes.payloads import Sources, follows_the_api
-from nodeward.kubelet.volumes.pod_volumes import Placed, PodVolumes
+from nodeward.kubelet.volumes.pod_volumes import MountedVolume, PodVolumes
 from nodeward.kubelet.volumes.sub_paths import Escapes, check_sub_path, resolve_sub_path
 from nodeward.machinery.clock import Clock
 
@@ -149,7 +149,7 @@ class DiskVolumeManager:
         directories = {each.name for each in self._volumes.directory("").glob("*")}
         return sorted(directories | {each.name.rpartition("_")[2] for each in self._logs.glob("*_*_*")})
 
-    async def _placed(self, pod: Pod) -> Mapping[str, Placed]:
+    async def _placed(self, pod: Pod) -> Mapping[str, MountedVolume]:
         try:
             async with self._lock(pod.metadata.uid):
                 return await self._volumes.placed(pod)
@@ -163,7 +163,7 @@ class DiskVolumeManager:
 def _mount(
     container: Container | EphemeralContainer,
     wanted: VolumeMount,
-    placed: Mapping[str, Placed],
+    placed: Mapping[str, MountedVolume],
     env: Mapping[str, str],
 ) -> Mount:
     volume = placed.get(wanted.name)

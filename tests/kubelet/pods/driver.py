@@ -20,13 +20,13 @@ from nodeward.features.gates import Gates
 from nodeward.kubelet.pods.commands import (
     Command,
     DeleteFromApi,
+    RecordEvent,
     RemoveContainer,
     RemovePod,
     RunHook,
     StartContainer,
     StartSandbox,
     StopContainer,
-    Tell,
 )
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
 from nodeward.kubelet.pods.rules import LifecycleRules
@@ -103,7 +103,7 @@ class Node:
         self.now = BEGIN
         self.pod = pod
         self.life = PodLifecycle(pod, self.now, rules, found)
-        self.told: list[Tell] = []
+        self.told: list[RecordEvent] = []
         #: everything but events, in short: "start c 0", "stop c 30"
         self.did: list[str] = []
         self.running: dict[str, str] = {}
@@ -134,7 +134,7 @@ class Node:
 
     def _do(self, command: Command) -> None:
         match command:
-            case Tell():
+            case RecordEvent():
                 self.told.append(command)
             case StartSandbox():
                 self.did.append("sandbox")

@@ -23,13 +23,15 @@ LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RecoveredPod:
+    """A pod that was found, and its sandbox."""
+
     pod: FoundPod
     #: None: it has none that is ready
     sandbox: Sandbox | None
 
 
-async def recover(call: Calls, sandboxes: Sandboxes, under_way: AbstractSet[str]) -> list[Found]:
+async def recover(call: Calls, sandboxes: Sandboxes, under_way: AbstractSet[str]) -> list[RecoveredPod]:
     """All of it. `under_way`: uids of pods in which something is being started. Raises `CriError`."""
     by_pod: dict[str, list[Any]] = {}
     for each in (await call("ListPodSandbox")).items:
@@ -47,7 +49,7 @@ async def recover(call: Calls, sandboxes: Sandboxes, under_way: AbstractSet[str]
 
 async def _found(
     call: Calls, sandboxes: Sandboxes, listed: Any, containers: list[Any], is_starting: bool
-) -> Found:
+) -> RecoveredPod:
     sandbox = None
     if listed.state == SANDBOX_READY:
         sandbox = await sandboxes.known(listed)
@@ -61,7 +63,7 @@ async def _found(
                 await _remove(call, each.id)
     answers = await asyncio.gather(*(_status(call, each.id) for each in containers if each.state != CREATED))
     known = [found_container(each) for each in answers if each is not None and each.status.started_at]
-    return Found(found_pod(listed, sandbox.ips if sandbox is not None else (), known), sandbox)
+    return RecoveredPod(found_pod(listed, sandbox.ips if sandbox is not None else (), known), sandbox)
 
 
 async def _status(call: Calls, container_id: str) -> Any | None:

@@ -47,7 +47,7 @@ class _Remembered:
     read_ns: int
 
 
-class Objects:
+class ObjectCache:
     """What one node, or all simulated nodes of a process, read for their pods.
 
     `fresh_ns`: how old an answer may be for a pod that starts now.

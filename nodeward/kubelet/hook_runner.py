@@ -1,6 +1,6 @@
 """Lifecycle hooks: what a container asks for after its start and before its end, a command, a request, or a pause.
 
-Pod workers call `Hooks.run`. The text of a failure goes to the status only; its form is upstream's.
+Pod workers call `HookRunner.run`. The text of a failure goes to the status only; its form is upstream's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nodeward.machinery.clock import Clock
 AskHttp: TypeAlias = Callable[[str, Sequence[HTTPHeader], float, Clock, str], Awaitable[Answer]]
 
 
-class Hooks:
+class HookRunner:
     """Runs hooks. `version` (like "1.37") is how the node introduces itself, `ask` sends requests."""
 
     def __init__(

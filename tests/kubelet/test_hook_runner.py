@@ -15,7 +15,7 @@ from nodeward.api.core_v1.container import (
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import PodStatus
 from nodeward.api.meta import ObjectMeta
-from nodeward.kubelet.hooks import Hooks
+from nodeward.kubelet.hook_runner import HookRunner
 from nodeward.kubelet.pods.container_life import POST_START, PRE_STOP
 from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.machinery.clock import RealClock, VirtualClock
@@ -38,7 +38,7 @@ def test_a_request_introduces_itself_and_any_answer_will_do() -> None:
 
     async def main() -> tuple[bool, str]:
         async with serving(web) as port:
-            hooks = Hooks(SimRuntime(VirtualClock()), RealClock(), "1.36")
+            hooks = HookRunner(SimRuntime(VirtualClock()), RealClock(), "1.36")
             return await hooks.run(POD, http(port), PRE_STOP, 5.0)
 
     assert asyncio.run(main()) == (True, "")
@@ -47,7 +47,7 @@ def test_a_request_introduces_itself_and_any_answer_will_do() -> None:
 
 def test_a_request_nobody_answers_has_failed() -> None:
     port = free_port()
-    hooks = Hooks(SimRuntime(VirtualClock()), RealClock())
+    hooks = HookRunner(SimRuntime(VirtualClock()), RealClock())
     ok, text = asyncio.run(hooks.run(POD, http(port), PRE_STOP, 5.0))
     assert not ok
     assert text == (
@@ -58,7 +58,7 @@ def test_a_request_nobody_answers_has_failed() -> None:
 
 def test_a_sleep_takes_its_time_but_not_more_than_the_pod_has() -> None:
     async def main(clock: VirtualClock) -> None:
-        hooks = Hooks(SimRuntime(clock), clock)
+        hooks = HookRunner(SimRuntime(clock), clock)
         container = before_stop(LifecycleHandler(sleep=SleepAction(seconds=7)))
         began_ns = clock.now_ns()
         assert await hooks.run(POD, container, PRE_STOP, 30.0) == (True, "")
@@ -73,7 +73,7 @@ def test_a_sleep_takes_its_time_but_not_more_than_the_pod_has() -> None:
 
 def test_a_command_in_a_container_that_does_not_run_has_failed() -> None:
     async def main(clock: VirtualClock) -> None:
-        hooks = Hooks(SimRuntime(clock), clock)
+        hooks = HookRunner(SimRuntime(clock), clock)
         container = before_stop(LifecycleHandler(exec=ExecAction(command=["say", "bye"])))
         ok, text = await hooks.run(POD, container, PRE_STOP, 3.0)
         assert not ok
@@ -84,7 +84,7 @@ def test_a_command_in_a_container_that_does_not_run_has_failed() -> None:
 
 def test_a_hook_that_is_not_there_goes_well() -> None:
     async def main(clock: VirtualClock) -> None:
-        hooks = Hooks(SimRuntime(clock), clock)
+        hooks = HookRunner(SimRuntime(clock), clock)
         container = before_stop(LifecycleHandler(sleep=SleepAction(seconds=7)))
         assert await hooks.run(POD, container, POST_START, 3.0) == (True, "")
         assert await hooks.run(POD, Container(name="c"), PRE_STOP, 3.0) == (True, "")
