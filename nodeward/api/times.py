@@ -42,7 +42,7 @@ def canonical_micro_time(text: str) -> str:
 
 def settle_times(obj: msgspec.Struct, body: bytes) -> None:
     """Bring the times of an object read from `body` into the form in which they are kept."""
-    settle, has_micro = _settler(type(obj)), _has_micro(schema_of(type(obj)), set())
+    settle, has_micro = _settler(type(obj)), _holds_micro_times(type(obj))
     if settle is not None and (_ANY_TIME if has_micro else _ODD_TIME).search(body):
         settle(obj)
 
@@ -180,6 +180,12 @@ def _each(read: Callable[[Any], Any], values: Any) -> Any:
 def _every(settle: Settle, values: Any) -> None:
     for value in values.values() if isinstance(values, dict) else values:
         settle(value)
+
+
+@functools.cache
+def _holds_micro_times(struct: type[msgspec.Struct]) -> bool:
+    """Asked for every write: found once for a kind."""
+    return _has_micro(schema_of(struct), set())
 
 
 def _has_micro(schema: Schema, seen: set[type]) -> bool:
