@@ -33,6 +33,7 @@ from nodeward.apiserver.verbs.listing import list_objects
 from nodeward.apiserver.verbs.patch import patch
 from nodeward.apiserver.verbs.update import update
 from nodeward.apiserver.verbs.watch import watch
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.fielderror import quote
 from nodeward.machinery.serving.answer import TEXT, Answer, Sink, Streaming, failure
 from nodeward.machinery.serving.connection import Peer
@@ -87,7 +88,7 @@ class App:
             answer = failure(bad_request("json: exceeded max depth"))
         if call.warnings:
             answer.headers = {**answer.headers, "Warning": warning_header(call.warnings)}
-        seconds = (self._clock.monotonic_ns() - started) / 1e9
+        seconds = (self._clock.monotonic_ns() - started) / SECOND_NS
         self._metrics.answered(call, answer.status, seconds, answer.size)
         level = logging.DEBUG if answer.status < 400 and call.verb in _READING else logging.INFO
         if LOG.isEnabledFor(level):

@@ -32,6 +32,7 @@ from nodeward.apiserver.certificates import (
     sign,
 )
 from nodeward.apiserver.kubelet_access import KUBELET_CLIENT
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError, WorldError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Pki:
     def __init__(self, directory: Path, now_ns: int) -> None:
         """Open the directory; makes it and its certificate authority if they are not there."""
         self._directory = directory
-        self._now = datetime.fromtimestamp(now_ns // 10**9, UTC)
+        self._now = datetime.fromtimestamp(now_ns // SECOND_NS, UTC)
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:

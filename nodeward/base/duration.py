@@ -10,22 +10,22 @@ from typing import Final
 
 from nodeward.base.errors import NodewardError
 
-NANOSECOND: Final = 1
-MICROSECOND: Final = 1000
-MILLISECOND: Final = 10**6
-SECOND: Final = 10**9
-MINUTE: Final = 60 * SECOND
-HOUR: Final = 60 * MINUTE
+NANOSECOND_NS: Final = 1
+MICROSECOND_NS: Final = 1000
+MILLISECOND_NS: Final = 10**6
+SECOND_NS: Final = 10**9
+MINUTE_NS: Final = 60 * SECOND_NS
+HOUR_NS: Final = 60 * MINUTE_NS
 
 _UNITS: Final = {
-    "ns": NANOSECOND,
-    "us": MICROSECOND,
-    "µs": MICROSECOND,
-    "μs": MICROSECOND,
-    "ms": MILLISECOND,
-    "s": SECOND,
-    "m": MINUTE,
-    "h": HOUR,
+    "ns": NANOSECOND_NS,
+    "us": MICROSECOND_NS,
+    "µs": MICROSECOND_NS,
+    "μs": MICROSECOND_NS,
+    "ms": MILLISECOND_NS,
+    "s": SECOND_NS,
+    "m": MINUTE_NS,
+    "h": HOUR_NS,
 }
 _DIGITS: Final = "0123456789"
 _LARGEST: Final = 2**63 - 1
@@ -114,13 +114,13 @@ def format_duration(nanoseconds: int) -> str:
         return "0s"
     sign = "-" if nanoseconds < 0 else ""
     amount = abs(nanoseconds)
-    if amount < MICROSECOND:
+    if amount < MICROSECOND_NS:
         return f"{sign}{amount}ns"
-    if amount < MILLISECOND:
+    if amount < MILLISECOND_NS:
         return f"{sign}{_decimal(amount, 3)}µs"
-    if amount < SECOND:
+    if amount < SECOND_NS:
         return f"{sign}{_decimal(amount, 6)}ms"
-    minutes, below = divmod(amount, MINUTE)
+    minutes, below = divmod(amount, MINUTE_NS)
     text = f"{_decimal(below, 9)}s"
     if minutes:
         hours, minutes = divmod(minutes, 60)
@@ -136,9 +136,9 @@ def _decimal(amount: int, places: int) -> str:
 def human_duration(nanoseconds: int) -> str:
     """An age as `kubectl get` shows it, in two or three digits: `119s`, `4m5s`, `3h20m`, `5d3h`, `2y30d`."""
     # A clock may be a moment behind the server's; that is not worth alarming anybody.
-    if nanoseconds <= -2 * SECOND:
+    if nanoseconds <= -2 * SECOND_NS:
         return "<invalid>"
-    seconds = max(nanoseconds, 0) // SECOND
+    seconds = max(nanoseconds, 0) // SECOND_NS
     if seconds < 120:
         return f"{seconds}s"
     minutes = seconds // 60
@@ -163,9 +163,9 @@ def human_duration(nanoseconds: int) -> str:
 
 def short_human_duration(nanoseconds: int) -> str:
     """An age in one unit, the largest that is not zero: `59s`, `1m`, `23h`, `364d`, `1y`."""
-    if nanoseconds <= -2 * SECOND:
+    if nanoseconds <= -2 * SECOND_NS:
         return "<invalid>"
-    seconds = max(nanoseconds, 0) // SECOND
+    seconds = max(nanoseconds, 0) // SECOND_NS
     if seconds < 60:
         return f"{seconds}s"
     if seconds < 3600:

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Final
 
-from nodeward.base.duration import SECOND, quote
+from nodeward.base.duration import SECOND_NS, quote
 from nodeward.base.errors import NodewardError
 
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
@@ -51,12 +51,12 @@ class TimestampError(NodewardError, ValueError):
 
 def rfc3339(ns: int) -> str:
     """`2026-11-15T06:47:47Z`."""
-    return f"{_to_the_second(ns // SECOND)}Z"
+    return f"{_to_the_second(ns // SECOND_NS)}Z"
 
 
 def rfc3339_micro(ns: int) -> str:
     """`2026-11-15T06:47:47.123456Z`."""
-    seconds, below = divmod(ns, SECOND)
+    seconds, below = divmod(ns, SECOND_NS)
     return f"{_to_the_second(seconds)}.{below // 1000:06d}Z"
 
 
@@ -111,7 +111,7 @@ def _assemble(text: str, match: re.Match[str]) -> int:
     except ValueError:
         raise TimestampError(f"parsing time {quote(text)}: day out of range") from None
     seconds = (days - _EPOCH_DAY) * 86400 + hour * 3600 + minute * 60 + second - offset
-    return seconds * SECOND + int((match.group(7) or "0")[:9].ljust(9, "0"))
+    return seconds * SECOND_NS + int((match.group(7) or "0")[:9].ljust(9, "0"))
 
 
 def _complaint(text: str, layout: str, fraction: re.Pattern[str]) -> TimestampError:

@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 
 import nodeward
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.bench.figures import ClusterSize, Figure
 from nodeward.bench.load import Counter, Target, hammer, listen, request
@@ -80,7 +81,7 @@ async def server(clock: Clock, *flags: str, alone: Sequence[str] = ALONE) -> Asy
         port = int(line.partition("https://")[2].partition(",")[0].rpartition(":")[2])
         target = Target("127.0.0.1", port, _tls(Path(home)), clock)
         await hammer(target, iter([request("GET", "/readyz")]), connections=1)
-        yield Server(process, target, Path(home) / "kubeconfig", (clock.monotonic_ns() - started) / 1e9)
+        yield Server(process, target, Path(home) / "kubeconfig", (clock.monotonic_ns() - started) / SECOND_NS)
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGINT)
@@ -167,7 +168,7 @@ async def _watch(running: Server, watchers: int, events: int) -> Figure:
     started = clock.monotonic_ns()
     await hammer(running.target, _maps(events, f"w{watchers}"), connections=CONNECTIONS, expected=201)
     await counter.reach(events * watchers)
-    seconds = (clock.monotonic_ns() - started) / 1e9
+    seconds = (clock.monotonic_ns() - started) / SECOND_NS
     counter.close()
     conditions = f"{events:,} creates of 2 KB seen by {watchers:,} watchers, until the last has the last"
     return Figure(f"api/watch-deliveries-{watchers}", events * watchers / seconds, "1/s", conditions)

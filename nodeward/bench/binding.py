@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.bench.api import PODS_PATH, Server, server
 from nodeward.bench.figures import ClusterSize, Figure
@@ -92,7 +93,7 @@ async def _bound(
     await hammer(running.target, creates, connections=CONNECTIONS, expected=201)
     async with asyncio.timeout(600):
         await counter.reach(pods)
-    seconds = (clock.monotonic_ns() - started) / 1e9
+    seconds = (clock.monotonic_ns() - started) / SECOND_NS
     counter.close()
     return Scheduled(pods, seconds, running.cpu_seconds() - before[0], _cpu_seconds(scheduler) - before[1])
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from nodeward.api.core_v1.pod import Pod
+from nodeward.base.duration import SECOND_NS
 from nodeward.bench.api import server
 from nodeward.bench.figures import ClusterSize, Figure
 from nodeward.bench.fleet import is_running, until
@@ -39,7 +40,7 @@ async def deployment_figures(cluster: ClusterSize) -> AsyncIterator[Figure]:
                 expected=201,
             )
             await until(clock, client, Pod, is_running, cluster.pods)
-            seconds = (clock.monotonic_ns() - started) / 1e9
+            seconds = (clock.monotonic_ns() - started) / SECOND_NS
             spent = (running.cpu_seconds() - before) / cluster.pods * 1e6
             told = f"{cluster.pods} replicas from 0 to the last Running, {nodes} simulated nodes, one process on SQLite"
             yield Figure("deployment/running", cluster.pods / seconds, "pods/s", told)

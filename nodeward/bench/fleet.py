@@ -19,6 +19,7 @@ import msgspec
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.bench.api import PODS_PATH, Server, server
 from nodeward.bench.figures import ClusterSize, Figure
@@ -90,7 +91,7 @@ async def _measure(
     async with _fleet(running, nodes, "sim") as fleet:
         # The lonely node is Ready until somebody misses it.
         await until(clock, client, Node, _is_ready, nodes + 1)
-        seconds = (clock.monotonic_ns() - started) / 1e9
+        seconds = (clock.monotonic_ns() - started) / SECOND_NS
         yield Figure("fleet/ready", seconds, "s", f"from the start of the process; {where}")
         await clock.sleep(IDLE_SECONDS)
         per_node = (_rss_bytes(fleet) - alone) / nodes / 1024
@@ -108,7 +109,7 @@ async def _measure(
         fleet.send_signal(signal.SIGCONT)
         began = clock.monotonic_ns()
         await until(clock, client, Pod, is_running, pods)
-        seconds = (clock.monotonic_ns() - began) / 1e9
+        seconds = (clock.monotonic_ns() - began) / SECOND_NS
         told = f"{pods} pods that had their node, to the last Running"
         yield Figure("fleet/pods-running", pods / seconds, "pods/s", f"{told}; {where}")
 

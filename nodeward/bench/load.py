@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.machinery.clock import Clock
 
@@ -140,7 +141,7 @@ async def hammer(
         for wait in waits
     ]
     await asyncio.gather(*waits)
-    seconds = (target.clock.monotonic_ns() - started) / 1e9
+    seconds = (target.clock.monotonic_ns() - started) / SECOND_NS
     latencies = [latency for protocol in protocols for latency in protocol.latencies_ns]
     return Result(seconds, latencies, sum(protocol.bytes_read for protocol in protocols))
 

@@ -11,6 +11,7 @@ import platform
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final, TypeAlias
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.bench.api import api_figures
 from nodeward.bench.deployment import deployment_figures
@@ -76,4 +77,4 @@ def _spin(clock: RealClock, turns: int) -> float:
     started, total = clock.monotonic_ns(), 0
     for turn in range(turns):
         total += turn
-    return (clock.monotonic_ns() - started) / 1e9
+    return (clock.monotonic_ns() - started) / SECOND_NS

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import invariant
 from nodeward.bench.figures import Spent, cpu_seconds
 from nodeward.bench.workloads import Workload, nodes, pods
@@ -93,7 +94,7 @@ async def preempted(gates: Gates, clock: Clock, node_count: int, pod_count: int)
     for pod in waiting:
         engine.queue.add(PodView(pod), clock.monotonic_ns())
     placed = await _decide(engine, wire)
-    spent = Spent(pod_count, (clock.monotonic_ns() - started) / 1e9, cpu_seconds() - cpu)
+    spent = Spent(pod_count, (clock.monotonic_ns() - started) / SECOND_NS, cpu_seconds() - cpu)
     invariant(placed == pod_count, f"{placed} of {pod_count} pods got room")
     return spent
 

@@ -20,6 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from nodeward.api.core_v1.node import Node
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.bench.api import CONNECTIONS, Server, server
 from nodeward.bench.figures import ClusterSize, Figure
@@ -90,7 +91,7 @@ class _Watcher:
         await hammer(running.target, requests, connections=CONNECTIONS, expected=expected)
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self._reached.wait()
-        return (clock.monotonic_ns() - began_ns) / 1e9
+        return (clock.monotonic_ns() - began_ns) / SECOND_NS
 
 
 @asynccontextmanager

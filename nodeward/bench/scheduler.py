@@ -10,6 +10,7 @@ import gc
 from collections.abc import AsyncIterator, Iterable
 
 from nodeward.api.core_v1.pod import Pod
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import invariant
 from nodeward.bench.binding import binding_figures
 from nodeward.bench.figures import ClusterSize, Figure, Spent, cpu_seconds
@@ -76,7 +77,7 @@ def decided(workload: Workload, node_count: int, pod_count: int, gates: str = GA
     gc.freeze()
     started, cpu = engine.clock.monotonic_ns(), cpu_seconds()
     placed, without = _decide(engine, waiting)
-    spent = Spent(pod_count, (engine.clock.monotonic_ns() - started) / 1e9, cpu_seconds() - cpu)
+    spent = Spent(pod_count, (engine.clock.monotonic_ns() - started) / SECOND_NS, cpu_seconds() - cpu)
     invariant(placed == pod_count, f"{without} of {pod_count} pods found no node")
     return spent
 

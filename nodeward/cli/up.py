@@ -26,6 +26,7 @@ from nodeward.apiserver.kubelet_access import KubeletAccess, kubelet_client_cont
 from nodeward.apiserver.pki import Pki, kubeconfig, server_context, write_private
 from nodeward.apiserver.security import TokenSettings
 from nodeward.apiserver.server import ApiServer, Settings
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.cli.server_flags import Wanted, read_flags
 from nodeward.features import Gates
@@ -76,7 +77,7 @@ async def _serve(args: argparse.Namespace) -> int:
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
-        _announce(args, wanted, address, (clock.monotonic_ns() - began_ns) / 1e9)
+        _announce(args, wanted, address, (clock.monotonic_ns() - began_ns) / SECOND_NS)
         failing = asyncio.create_task(server.hub.failed(), name="failing")
         await asyncio.wait((failing, told), return_when=asyncio.FIRST_COMPLETED)
         if failing.done():

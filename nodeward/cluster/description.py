@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from nodeward.api.core_v1.references import Taint
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.base.quantity import Quantity
 from nodeward.features import FRAMEWORK, Framework, Gates
@@ -51,7 +51,7 @@ class Pool:
     behaviour: Behaviour = USUAL
     #: how many kubelets an upgrade restarts at a time (0: a tenth of them), and the pause before the next ones
     at_once: int = 0
-    pause_ns: int = SECOND
+    pause_ns: int = SECOND_NS
 
     def gates(self) -> Gates:
         """Of its kubelets."""

@@ -19,6 +19,7 @@ from typing import Final
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError, WorldError
 from nodeward.cluster.description import NodeState, Pool
 from nodeward.cluster.pools import models, node_name, specification
@@ -36,7 +37,6 @@ from nodeward.machinery.workqueue import WorkQueue
 LOG: Final = logging.getLogger(__name__)
 
 _DELETERS: Final = 8
-_NS: Final = 1e9
 #: How often an upgrade looks whether the nodes it restarted are back.
 _LOOK_SECONDS: Final = 0.5
 #: No request is under way for longer.
@@ -155,7 +155,7 @@ class Fleet:
         step = pool.at_once or max(-(-pool.nodes // 10), 1)
         for first in range(0, len(old), step):
             if first:
-                await self._clock.sleep(pool.pause_ns / _NS)
+                await self._clock.sleep(pool.pause_ns / SECOND_NS)
             batch = old[first : first + step]
             for number in batch:
                 self.host.stop_node(node_name(pool, number))

@@ -34,7 +34,7 @@ from typing import Any, Final
 import yaml
 
 from nodeward.api.core_v1.references import Taint
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.base.problems import Problems
 from nodeward.base.quantity import Quantity
@@ -161,7 +161,7 @@ def _pool(tree: Mapping[str, Any], document: Document, at: str, version: str, pr
     except ValueError as error:
         problems.say(f"{at}.behaviour", str(error))
     rollout = tree.get("rollout", {})
-    at_once, pause_ns = rollout.get("atOnce", 0), rollout.get("pause", SECOND)
+    at_once, pause_ns = rollout.get("atOnce", 0), rollout.get("pause", SECOND_NS)
     if at_once < 0:
         problems.wrong(f"{at}.rollout.atOnce", at_once, "want a number of nodes, or 0 for a tenth of them")
     if pause_ns < 0:

@@ -18,6 +18,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import LabelSelector
 from nodeward.api.policy_v1 import PodDisruptionBudget
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import parse_rfc3339, rfc3339
 from nodeward.controllers.controller import Tools, Work
@@ -38,10 +39,9 @@ from nodeward.rules.int_or_percent import scaled
 from nodeward.rules.selectors import Labels, SelectorError, from_label_selector
 
 #: How long a pod may be said to be disrupted without being deleted.
-STALE_NS: Final = 120 * 10**9
+STALE_NS: Final = 120 * SECOND_NS
 TARGET: Final = "DisruptionTarget"
 _BY_KUBELET: Final = "TerminationByKubelet"
-_NS: Final = 10**9
 
 
 class DisruptionController:
@@ -166,7 +166,7 @@ class DisruptionController:
             return None
         first = min(parse_rfc3339(since) for since in disrupted.values())
         # A second more: the times of evictions are whole seconds.
-        return max(first + DELETION_TIMEOUT_NS - now_ns, 0) / _NS + 1
+        return max(first + DELETION_TIMEOUT_NS - now_ns, 0) / SECOND_NS + 1
 
     def _pods_of(self, budget: PodDisruptionBudget) -> list[Pod]:
         selector = self._selector(budget)
@@ -227,7 +227,7 @@ class DisruptionController:
         if pod is None or left_ns is None:
             return None
         if left_ns:
-            return left_ns / _NS
+            return left_ns / SECOND_NS
         meta = pod.metadata
         condition: dict[str, Any] = {
             "type": TARGET,

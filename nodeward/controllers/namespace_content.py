@@ -19,6 +19,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import Kind
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.controllers.namespace_conditions import Findings
@@ -28,7 +29,6 @@ from nodeward.machinery.clock import Clock
 #: How long whoever removes a finalizer is expected to take.
 FINALIZER_SECONDS: Final = 15
 
-_SECOND: Final = 10**9
 _NOT_SUPPORTED: Final = (404, 405)
 
 
@@ -93,7 +93,7 @@ class Emptying:
         ]
         longest = max(graces, default=0)
         since = self._clock.now_ns() - parse_rfc3339(namespace.metadata.deletion_timestamp or "")
-        return 0 if since >= longest * _SECOND else longest
+        return 0 if since >= longest * SECOND_NS else longest
 
     async def _delete_all(self, kind: Kind, namespace: str) -> None:
         # In the background: whatever depends on an object is in here too, and goes the same way.

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import rfc3339
 from nodeward.controllers.controller import Tools, Work
@@ -37,7 +38,6 @@ ORPHANED: Final = "orphaned"
 UNSCHEDULED: Final = "unscheduled"
 
 _ALIVE: Final = ("Pending", "Running", "Unknown", "")
-_NS: Final = 10**9
 
 
 class Removal(NamedTuple):
@@ -95,7 +95,7 @@ class PodGarbageCollector:
         self._missing = {name: self._missing.get(name, now) for name in missing}
         gone: dict[str, None] = {}
         for name, since in self._missing.items():
-            if now - since >= QUARANTINE_SECONDS * _NS and not await self._is_there(name):
+            if now - since >= QUARANTINE_SECONDS * SECOND_NS and not await self._is_there(name):
                 gone[name] = None
         return gone
 

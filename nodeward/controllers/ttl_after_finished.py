@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from nodeward.api.batch_v1 import Job
 from nodeward.api.errors import ApiError
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.controllers.controller import Tools, Work
@@ -24,7 +25,6 @@ from nodeward.machinery.workqueue import WorkQueue
 LOG: Final = logging.getLogger(__name__)
 
 WORKERS: Final = 5
-_NS: Final = 10**9
 
 
 class NoFinishTime(WorldError):
@@ -79,7 +79,7 @@ class TtlAfterFinishedController:
         if finished_ns > now_ns:
             name = f"{job.metadata.namespace}/{job.metadata.name}"
             LOG.warning("job %s finished in the future, clocks differ: it is deleted later", name)
-        return (finished_ns - now_ns) / _NS + (job.spec.ttl_seconds_after_finished or 0)
+        return (finished_ns - now_ns) / SECOND_NS + (job.spec.ttl_seconds_after_finished or 0)
 
 
 def _is_to_go(job: Job) -> bool:

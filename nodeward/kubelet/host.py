@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.invariant import InvariantBroken
 from nodeward.features.declared import FRAMEWORK, Framework
@@ -330,7 +331,7 @@ def _rules_of(specification: NodeSpecification) -> LifecycleRules:
         settings.gates,
         specification.addresses,
         model.runtime_version.partition("://")[0],
-        settings.max_restart_ns / 1e9,
+        settings.max_restart_ns / SECOND_NS,
     )
 
 

@@ -16,7 +16,7 @@ from nodeward.api import codec
 from nodeward.api.coordination_v1 import Lease
 from nodeward.api.core_v1.node import Node
 from nodeward.api.errors import ApiError
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.agent import Agent
 from nodeward.kubelet.config.settings import GateProbe
@@ -37,7 +37,7 @@ from nodeward.rules.readiness import GateState, LabelChanges, label_changes, vie
 
 LOG: Final = logging.getLogger(__name__)
 
-_SPREAD_NS: Final = 100 * SECOND
+_SPREAD_NS: Final = 100 * SECOND_NS
 #: After an outage, however long, the node is heard of within seconds.
 _STATUS_RETRY: Final = Curve(initial=0.005, cap=10.0)
 _MERGE: Final = {"content-type": PatchType.MERGE.value}
@@ -349,7 +349,7 @@ class NodeManager:
 
     def _lease_grid_ns(self) -> int:
         """Renewals of a few nodes go together, those of thousands are spread: about ten are due at a time."""
-        return max(GRID_NS, min(SECOND, _SPREAD_NS // max(len(self.agents), 1)))
+        return max(GRID_NS, min(SECOND_NS, _SPREAD_NS // max(len(self.agents), 1)))
 
     async def stop(self) -> None:
         """Abandon what is under way."""

@@ -22,6 +22,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.references import Toleration
 from nodeward.api.defaults.pod import default_pod
 from nodeward.api.schema import schema_of
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.base.problems import Problems
 from nodeward.base.timestamp import rfc3339
@@ -57,7 +58,7 @@ class StaticPods:
         self._context = Context(settings.gates)
         self._clock = clock
         self._pods = pods
-        self._period = settings.file_check_ns / 1e9
+        self._period = settings.file_check_ns / SECOND_NS
         #: the pod of each file, as it was last read well
         self._wanted: dict[str, Pod] = {}
         #: content of files that could not be used, which was told

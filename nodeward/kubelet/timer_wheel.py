@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Callable
 from typing import Final
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.clock import Clock, Timer
 
 GRID_NS: Final = 100_000_000
@@ -63,7 +64,7 @@ class TimerWheel:
             self._timer.cancel()
         wait_ns = max(slot * self._grid_ns - self._clock.monotonic_ns(), 0)
         self._timer_slot = slot
-        self._timer = self._clock.call_later(wait_ns / 1e9, self._turn)
+        self._timer = self._clock.call_later(wait_ns / SECOND_NS, self._turn)
 
     def _turn(self) -> None:
         self._timer = None

@@ -20,12 +20,13 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Final, Protocol, TypeVar
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import invariant
 
 _T = TypeVar("_T")
 
 #: Where virtual time starts unless told otherwise: 2026-01-01T00:00:00Z.
-VIRTUAL_START_NS: Final = 1_767_225_600 * 10**9
+VIRTUAL_START_NS: Final = 1_767_225_600 * SECOND_NS
 
 #: Characters of generated names: no vowels (no words by accident), nothing easily mistaken for something else.
 NAME_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -106,7 +107,7 @@ class VirtualClock:
     __slots__ = ("_loop", "elapsed_ns", "holds", "start_ns")
 
     #: Far from both zero and wall time.
-    MONOTONIC_START_NS: Final = 7_000_000 * 10**9
+    MONOTONIC_START_NS: Final = 7_000_000 * SECOND_NS
 
     def __init__(self, start_ns: int = VIRTUAL_START_NS) -> None:
         self.start_ns: Final = start_ns

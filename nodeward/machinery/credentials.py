@@ -19,6 +19,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import TimestampError, parse_rfc3339
 from nodeward.machinery.clock import Clock
@@ -80,7 +81,7 @@ class TokenFile:
 
     async def identity(self) -> Identity:
         now_ns = self._clock.monotonic_ns()
-        if self._identity is None or now_ns - self._read_at_ns > _TOKEN_FILE_SECONDS * 1e9:
+        if self._identity is None or now_ns - self._read_at_ns > _TOKEN_FILE_SECONDS * SECOND_NS:
             self._read_at_ns = now_ns
             headers = bearer(self._read())
             if self._identity is None or headers != self._identity.headers:

@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from nodeward.api.core_v1.cluster import Event
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
 
 V = TypeVar("V")
@@ -26,9 +27,9 @@ COMBINED: Final = "(combined from similar events): "
 
 _MAX_REMEMBERED: Final = 4096
 _COMBINE_FROM: Final = 10
-_COMBINE_WITHIN_NS: Final = 600 * 10**9
+_COMBINE_WITHIN_NS: Final = 600 * SECOND_NS
 _BURST: Final = 25.0
-_NS_PER_TOKEN: Final = 300 * 10**9
+_NS_PER_TOKEN: Final = 300 * SECOND_NS
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from collections import deque
 from typing import Final
 from urllib.parse import urlsplit
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.http_connection import HttpConnection, HttpStream, NothingReceived
@@ -160,7 +161,7 @@ class HttpTransport:
             connection = self._idle.pop()
             if not connection.is_reusable:
                 continue
-            if self._clock.monotonic_ns() - connection.idle_since_ns > _IDLE_SECONDS * 1e9:
+            if self._clock.monotonic_ns() - connection.idle_since_ns > _IDLE_SECONDS * SECOND_NS:
                 connection.close()
                 continue
             return connection

@@ -21,6 +21,7 @@ import msgspec
 from nodeward.api.coordination_v1 import Lease, LeaseSpec
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.invariant import invariant
 from nodeward.base.timestamp import rfc3339_micro
@@ -176,7 +177,7 @@ class LeaderElector:
 
     def _is_valid(self, now_ns: int) -> bool:
         seconds = (self._observed.spec.lease_duration_seconds or 0) if self._observed is not None else 0
-        return self._observed_at_ns + seconds * 10**9 > now_ns
+        return self._observed_at_ns + seconds * SECOND_NS > now_ns
 
     def _observe(self, lease: Lease, *, is_ours: bool) -> None:
         if is_ours or self._observed is None or lease.spec != self._observed.spec:

@@ -19,6 +19,7 @@ import msgspec
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import KubeObject, ListMeta
 from nodeward.api.scheme import Kind
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.machinery.backoff import Backoff, Curve
 from nodeward.machinery.client import Client
@@ -134,7 +135,7 @@ class Reflector(Generic[T]):
                 if error.code != 429:
                     raise
                 failure = error
-            seconds = (self._clock.monotonic_ns() - started_ns) / 1e9
+            seconds = (self._clock.monotonic_ns() - started_ns) / SECOND_NS
             if self.version != version or seconds > _CURVE.cap:
                 self._backoff.reset()
             elif failure is None and seconds < _SHORTEST_WATCH_SECONDS:

@@ -21,13 +21,13 @@ from concurrent.futures import Executor
 from contextvars import Context
 from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import InvariantBroken
 from nodeward.machinery.clock import VIRTUAL_START_NS, VirtualClock
 
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
 
-_NS: Final = 10**9
 #: Waiting longer than this (some three thousand years) is waiting for ever.
 _FOR_EVER: Final = 1e11
 #: Without sockets there is nothing to poll for but signals and stray threads; then every so many turns is enough.
@@ -71,7 +71,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.clock: Final = clock
         clock.attach(self)
         self._clock_resolution = 1e-9
-        self._limit_ns = round(limit * _NS)
+        self._limit_ns = round(limit * SECOND_NS)
         self._patience = patience
         self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
         self._timers_set = 0
@@ -84,20 +84,20 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.set_task_factory(cast(Any, self._make_task))
 
     def time(self) -> float:
-        return self.clock.elapsed_ns / _NS
+        return self.clock.elapsed_ns / SECOND_NS
 
     def call_later(
         self, delay: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
         # Added as integers: sleeping a tenth of a second ten times is exactly a second.
         return self._set_timer(
-            self.clock.elapsed_ns + round(min(delay, _FOR_EVER) * _NS), callback, args, context
+            self.clock.elapsed_ns + round(min(delay, _FOR_EVER) * SECOND_NS), callback, args, context
         )
 
     def call_at(
         self, when: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        return self._set_timer(round(min(when, _FOR_EVER) * _NS), callback, args, context)
+        return self._set_timer(round(min(when, _FOR_EVER) * SECOND_NS), callback, args, context)
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*_Ts], _T], *args: *_Ts
@@ -118,7 +118,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if not tasks:
             return
         # The clean-up may wait, too, even when the time is up.
-        self._limit_ns += 3600 * _NS
+        self._limit_ns += 3600 * SECOND_NS
         for task in tasks:
             task.cancel()
         self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
@@ -143,7 +143,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self, due_ns: int, callback: Callable[..., object], args: tuple[object, ...], context: Context | None
     ) -> asyncio.TimerHandle:
         self._check_closed()
-        timer = asyncio.TimerHandle(due_ns / _NS, callback, args, self, context)
+        timer = asyncio.TimerHandle(due_ns / SECOND_NS, callback, args, self, context)
         timer._scheduled = True  # type: ignore[attr-defined]
         self._timers_set += 1
         heapq.heappush(self._timers, (due_ns, self._timers_set, timer))
@@ -206,7 +206,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 raise Deadlock(self._describe(f"nothing happened for {self._patience:g} real seconds"))
         elif timers:
             if timers[0][0] > self._limit_ns:
-                raise TimeLimitReached(self._describe(f"virtual time is up after {self._limit_ns / _NS:g} s"))
+                raise TimeLimitReached(
+                    self._describe(f"virtual time is up after {self._limit_ns / SECOND_NS:g} s")
+                )
             clock.elapsed_ns = timers[0][0]
         else:
             raise Deadlock(self._describe("everybody waits and no timer is set"))

@@ -25,13 +25,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import invariant
 from nodeward.machinery.backoff import KeyedBackoff
 from nodeward.machinery.clock import Clock, Timer
 
 K = TypeVar("K", bound=Hashable)
-
-_NS: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ class WorkQueue(Generic[K]):
         if seconds <= 0:
             self.add(key, priority)
             return
-        due_ns = self._clock.monotonic_ns() + round(seconds * _NS)
+        due_ns = self._clock.monotonic_ns() + round(seconds * SECOND_NS)
         known = self._delayed.get(key)
         if known is not None:
             priority = max(priority, known[1])
@@ -190,8 +189,8 @@ class WorkQueue(Generic[K]):
             processing=len(running),
             adds=self._adds,
             retries=self._retries,
-            unfinished_seconds=sum(running) / _NS,
-            longest_running_seconds=max(running, default=0) / _NS,
+            unfinished_seconds=sum(running) / SECOND_NS,
+            longest_running_seconds=max(running, default=0) / SECOND_NS,
         )
 
     def _take_no_more(self) -> None:
@@ -245,7 +244,7 @@ class WorkQueue(Generic[K]):
                 return
             self._timer.cancel()
         self._timer_due_ns = due_ns
-        self._timer = self._clock.call_later((due_ns - self._clock.monotonic_ns()) / _NS, self._add_due)
+        self._timer = self._clock.call_later((due_ns - self._clock.monotonic_ns()) / SECOND_NS, self._add_due)
 
     def _add_due(self) -> None:
         self._timer = None

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.rules.cron_grammar import CronError, Every, read_schedule
 
 _DAY: Final = timedelta(days=1)
@@ -137,7 +137,7 @@ def parse(text: str, zone: tzinfo = UTC) -> Fields | Interval:
         raise CronError("cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
     read = read_schedule(text)
     if isinstance(read, Every):
-        return Interval(max(1, read.duration_ns // SECOND))
+        return Interval(max(1, read.duration_ns // SECOND_NS))
     minutes, hours, days, months, weekdays = read
     return Fields(
         minutes=tuple(sorted(minutes.numbers)),

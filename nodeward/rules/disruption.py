@@ -14,10 +14,11 @@ from typing import Final
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.meta import Condition
 from nodeward.api.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339
 
 #: How long an evicted pod may take to be marked as deleted; after that the eviction is taken for lost.
-DELETION_TIMEOUT_NS: Final = 120 * 10**9
+DELETION_TIMEOUT_NS: Final = 120 * SECOND_NS
 
 ALLOWED: Final = "DisruptionAllowed"
 SUFFICIENT_PODS: Final = "SufficientPods"

@@ -19,6 +19,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.service import Service
 from nodeward.api.core_v1.storage import PersistentVolumeClaim
 from nodeward.api.resource_v1 import ResourceClaim
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.quantity import ZERO, Quantity
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.rules.pod_resources import Amounts, add, has_pod_level, pod_limits, pod_requests
@@ -108,7 +109,7 @@ def is_over(pod: Pod, now_ns: int) -> bool:
     meta = pod.metadata
     if meta.deletion_timestamp is None or meta.deletion_grace_period_seconds is None:
         return False
-    return now_ns > parse_rfc3339(meta.deletion_timestamp) + meta.deletion_grace_period_seconds * 10**9
+    return now_ns > parse_rfc3339(meta.deletion_timestamp) + meta.deletion_grace_period_seconds * SECOND_NS
 
 
 def matches(quota: ResourceQuota, resource: str, obj: Any) -> bool:

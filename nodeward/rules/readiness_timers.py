@@ -18,12 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import Final
 
 from nodeward.api.core_v1.node import NodeCondition, NodeReadinessGate
+from nodeward.base.duration import SECOND_NS
 from nodeward.rules.readiness import NODE_RESTARTED, GateState, is_ready, state_of
-
-_SECOND_NS: Final = 1_000_000_000
 
 
 class Phase(Enum):
@@ -94,7 +92,7 @@ def _step(timer: Timer | None, state: GateState, timeout_ns: int, now_ns: int) -
 
 
 def _timeout_ns(gate: NodeReadinessGate) -> int:
-    return (gate.timeout_seconds or 0) * _SECOND_NS
+    return (gate.timeout_seconds or 0) * SECOND_NS
 
 
 def unsettled_by_reboot(gates: Iterable[NodeReadinessGate], conditions: Iterable[NodeCondition]) -> list[str]:

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import InvariantBroken
 from nodeward.scheduler.attempt import Attempt
 from nodeward.scheduler.cycle import Engine
@@ -95,7 +96,7 @@ class Binder:
         finally:
             self._permits -= 1
             self._engine.waiting.remove(attempt.view.uid)
-        seconds = (self._engine.clock.monotonic_ns() - began_ns) / 1e9
+        seconds = (self._engine.clock.monotonic_ns() - began_ns) / SECOND_NS
         self._engine.metrics.permit_seconds.observe(seconds, status.code.value)
         if status.is_success or status.is_rejected:
             return status
@@ -121,7 +122,7 @@ class Binder:
         answer = await guarded_wait("binding", attempt.view.key, call)
         status = failed(answer) if isinstance(answer, str) else answer
         self._engine.metrics.point_seconds.observe(
-            (clock.monotonic_ns() - began_ns) / 1e9, point, status.code.value, attempt.profile.name
+            (clock.monotonic_ns() - began_ns) / SECOND_NS, point, status.code.value, attempt.profile.name
         )
         return status
 

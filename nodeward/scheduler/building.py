@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.features.declared import FRAMEWORK, Framework, Version
 from nodeward.features.gates import Gates
@@ -24,7 +25,7 @@ from nodeward.scheduler.metrics import SchedulerMetrics
 from nodeward.scheduler.plugins import REGISTRY, Setting, Shipped
 from nodeward.scheduler.plugins.setting import Handle
 from nodeward.scheduler.profile import Profile, make_profile
-from nodeward.scheduler.queue.backoff import SECOND_NS, BackoffRule
+from nodeward.scheduler.queue.backoff import BackoffRule
 from nodeward.scheduler.queue.nominator import Nominator
 from nodeward.scheduler.queue.scheduling_queue import QueueSettings, SchedulingQueue
 from nodeward.scheduler.settings import ProfileSettings, SchedulerSettings, default_profile

@@ -20,6 +20,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import InvariantBroken
 from nodeward.scheduler.attempt import SCHEDULER_ERROR, UNSCHEDULABLE, Attempt, Failure, as_placed
 from nodeward.scheduler.cache.classes import own_cycle
@@ -169,7 +170,7 @@ class Engine:
             plugins.watch = None
             for point, seconds in self._stopwatch.lap().items():
                 self.metrics.point_seconds.observe(seconds, point, Code.SUCCESS.value, attempt.profile.name)
-        self.metrics.algorithm_seconds.observe((self.clock.monotonic_ns() - attempt.began_ns) / 1e9)
+        self.metrics.algorithm_seconds.observe((self.clock.monotonic_ns() - attempt.began_ns) / SECOND_NS)
 
     def _decide(self, attempt: Attempt) -> None:
         table, profile, view = self.table, attempt.profile, attempt.view
@@ -292,7 +293,7 @@ class Engine:
     ) -> None:
         now_ns = self.clock.monotonic_ns()
         result = UNSCHEDULABLE_RESULT if reason == UNSCHEDULABLE else ERROR
-        self.metrics.attempt(result, attempt.profile.name, (now_ns - attempt.began_ns) / 1e9)
+        self.metrics.attempt(result, attempt.profile.name, (now_ns - attempt.began_ns) / SECOND_NS)
         place = self.queue.add_unschedulable(attempt.queued, rejected_by, pending_for, now_ns)
         if nominated is not None:
             self.queue.nominate(attempt.queued, nominated)

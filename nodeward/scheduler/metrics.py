@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.metrics import Metrics, exponential
 from nodeward.scheduler.framework.status import Code
 from nodeward.scheduler.queue.queued_pod import NEVER
@@ -152,11 +153,11 @@ class SchedulerMetrics:
 
     def bound(self, queued: QueuedPod, profile: str, began_ns: int, now_ns: int) -> None:
         """A pod has its node."""
-        self._attempt_seconds.of(SCHEDULED, profile).observe((now_ns - began_ns) / 1e9)
+        self._attempt_seconds.of(SCHEDULED, profile).observe((now_ns - began_ns) / SECOND_NS)
         self._pod_attempts.observe(queued.attempts)
         if queued.initial_attempt_ns != NEVER:
             attempts = str(queued.attempts) if queued.attempts < _MANY_ATTEMPTS else f"{_MANY_ATTEMPTS}+"
-            self._sli_seconds.observe((now_ns - queued.initial_attempt_ns) / 1e9, attempts)
+            self._sli_seconds.observe((now_ns - queued.initial_attempt_ns) / SECOND_NS, attempts)
         if queued.was_flushed:
             self._after_flush.inc()
 

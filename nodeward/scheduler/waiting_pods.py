@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from nodeward.base.duration import format_duration
+from nodeward.base.duration import SECOND_NS, format_duration
 from nodeward.machinery.clock import Clock, Timer
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status, failed, unschedulable
@@ -62,7 +62,7 @@ class WaitingPod:
         return self._verdict or SUCCESS
 
     def _is_late(self, plugin: str, seconds: float) -> None:
-        waited = format_duration(int(seconds * 1e9))
+        waited = format_duration(int(seconds * SECOND_NS))
         self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
 
     def _decide(self, status: Status) -> bool:

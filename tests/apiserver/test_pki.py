@@ -17,12 +17,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from nodeward.apiserver.auth.authenticate import certificate_user
 from nodeward.apiserver.auth.token_keys import load_key
 from nodeward.apiserver.pki import KeyPair, Pki, kubeconfig, server_context
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError, WorldError
 from nodeward.machinery.clock import RealClock
 
-SECOND = 10**9
-DAY = 24 * 3600 * SECOND
-NOW = 1_767_225_600 * SECOND
+DAY = 24 * 3600 * SECOND_NS
+NOW = 1_767_225_600 * SECOND_NS
 
 
 def parsed(pair: KeyPair) -> x509.Certificate:

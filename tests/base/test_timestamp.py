@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import (
     TimestampError,
     parse_rfc3339,
@@ -19,14 +20,14 @@ from nodeward.base.timestamp import (
 LAYOUT = '"2006-01-02T15:04:05Z07:00"'
 MICRO_LAYOUT = '"2006-01-02T15:04:05.000000Z07:00"'
 SOME_NS = 1_794_725_267_123_456_789
-FIRST_NS = -62_135_596_800 * 10**9
-LAST_NS = 253_402_300_800 * 10**9 - 1
+FIRST_NS = -62_135_596_800 * SECOND_NS
+LAST_NS = 253_402_300_800 * SECOND_NS - 1
 
 
 def test_times_are_cut_to_the_second_and_micro_times_have_six_digits() -> None:
     assert rfc3339(SOME_NS) == "2026-11-15T06:47:47Z"
     assert rfc3339_micro(SOME_NS) == "2026-11-15T06:47:47.123456Z"
-    assert rfc3339_micro(SOME_NS // 10**9 * 10**9) == "2026-11-15T06:47:47.000000Z"
+    assert rfc3339_micro(SOME_NS // SECOND_NS * SECOND_NS) == "2026-11-15T06:47:47.000000Z"
     assert rfc3339(-1) == "1969-12-31T23:59:59Z"
     assert rfc3339(FIRST_NS) == "0001-01-01T00:00:00Z"
 
@@ -40,9 +41,9 @@ def test_times_are_cut_to_the_second_and_micro_times_have_six_digits() -> None:
         ("1970-01-01T00:00:00.5Z", 5 * 10**8),
         ("1970-01-01T00:00:00,5Z", 5 * 10**8),
         ("1970-01-01T00:00:00.1234567899Z", 123456789),
-        ("1970-01-01T1:00:00Z", 3600 * 10**9),
-        ("0000-03-01T00:00:00Z", FIRST_NS - 306 * 86400 * 10**9),
-        ("2024-02-29T00:00:00Z", 1_709_164_800 * 10**9),
+        ("1970-01-01T1:00:00Z", 3600 * SECOND_NS),
+        ("0000-03-01T00:00:00Z", FIRST_NS - 306 * 86400 * SECOND_NS),
+        ("2024-02-29T00:00:00Z", 1_709_164_800 * SECOND_NS),
     ],
 )
 def test_moments_are_read_in_every_accepted_shape(text: str, ns: int) -> None:
@@ -115,7 +116,7 @@ def test_moments_without_a_four_digit_year_have_no_text(ns: int) -> None:
 
 @given(st.integers(FIRST_NS, LAST_NS))
 def test_writing_and_reading_again_loses_only_what_was_cut(ns: int) -> None:
-    assert parse_rfc3339(rfc3339(ns)) == ns // 10**9 * 10**9
+    assert parse_rfc3339(rfc3339(ns)) == ns // SECOND_NS * SECOND_NS
     assert parse_rfc3339_micro(rfc3339_micro(ns)) == parse_rfc3339(rfc3339_micro(ns)) == ns // 1000 * 1000
 
 
@@ -128,5 +129,5 @@ def test_writing_and_reading_again_loses_only_what_was_cut(ns: int) -> None:
 )
 def test_reading_agrees_with_pythons_calendar(moment: datetime) -> None:
     passed = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    expected = (passed.days * 86400 + passed.seconds) * 10**9 + passed.microseconds * 1000
+    expected = (passed.days * 86400 + passed.seconds) * SECOND_NS + passed.microseconds * 1000
     assert parse_rfc3339(moment.isoformat()) == expected

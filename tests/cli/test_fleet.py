@@ -10,6 +10,7 @@ import pytest
 
 from nodeward.api.core_v1.cluster import ConfigMap
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.cli.fleet import act
 from nodeward.cli.main import build_parser
@@ -98,7 +99,7 @@ def test_how_an_upgrade_goes_is_remembered(capsys: pytest.CaptureFixture[str]) -
     async def work(client: Client) -> None:
         await fleet(client, "upgrade", "blue", "--version", "1.37", "--at-once", "2", "--pause", "30s")
         (pool,) = load_fleet((await stored(client)).data[FILE].encode(), "map", "1.37").pools
-        assert (pool.at_once, pool.pause_ns) == (2, 30 * 10**9)
+        assert (pool.at_once, pool.pause_ns) == (2, 30 * SECOND_NS)
 
     with_fleet(work, fleet_text([BLUE]))
     assert "restart" in capsys.readouterr().out

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.base.duration import SECOND_NS
 from nodeward.cluster.assembly import Cluster
 from nodeward.cluster.description import ClusterDescription, Pool
 from nodeward.machinery.clock import SeededChance, VirtualClock
@@ -63,8 +64,8 @@ async def main(clock: VirtualClock) -> None:
     await clock.sleep(60)
     await client.create(deployment("web", 50))
     await clock.sleep(HOUR // 2)
-    await cluster.change_pool(replace(BLUE, version="1.36", pause_ns=20 * 10**9))
-    await clock.sleep(HOUR - (clock.monotonic_ns() - began_ns) / 1e9)
+    await cluster.change_pool(replace(BLUE, version="1.36", pause_ns=20 * SECOND_NS))
+    await clock.sleep(HOUR - (clock.monotonic_ns() - began_ns) / SECOND_NS)
     pods = (await client.list(Pod, "default")).items
     nodes = (await client.list(Node)).items
     sys.stdout.write(

@@ -9,6 +9,7 @@ import pytest
 from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.cluster.description import Pool
 from nodeward.machinery.clock import VirtualClock
@@ -77,7 +78,7 @@ def test_pools_of_different_versions_and_gates_do_not_influence_each_other() -> 
 
 
 def test_an_upgrade_restarts_some_kubelets_at_a_time_and_no_container() -> None:
-    pool = Pool(name="a", nodes=4, version="1.35", at_once=2, pause_ns=30 * 10**9)
+    pool = Pool(name="a", nodes=4, version="1.35", at_once=2, pause_ns=30 * SECOND_NS)
 
     async def main(clock: VirtualClock) -> None:
         async with whole_cluster(clock, pools=(pool,)) as cluster:
@@ -89,7 +90,7 @@ def test_an_upgrade_restarts_some_kubelets_at_a_time_and_no_container() -> None:
             before = {pod.metadata.name: pod.status for pod in (await client.list(Pod)).items}
             started = clock.monotonic_ns()
             await cluster.change_pool(pool.upgraded("1.36"))
-            assert (clock.monotonic_ns() - started) / 1e9 == pytest.approx(30, abs=3)
+            assert (clock.monotonic_ns() - started) / SECOND_NS == pytest.approx(30, abs=3)
             await clock.sleep(10)
             assert set((await versions(client)).values()) == {"v1.36.0"}
             for pod in (await client.list(Pod)).items:

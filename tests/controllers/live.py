@@ -12,6 +12,7 @@ from nodeward.api.codec import from_tree
 from nodeward.api.core_v1.cluster import Event
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.base.duration import SECOND_NS
 from nodeward.cluster.assembly import Cluster
 from nodeward.cluster.description import ClusterDescription, Pool
 from nodeward.features.gates import Gates
@@ -43,10 +44,10 @@ class Live:
         """How long it takes until an asynchronous question is answered with yes."""
         began = self.clock.monotonic_ns()
         while not await is_so():
-            passed = (self.clock.monotonic_ns() - began) / 1e9
+            passed = (self.clock.monotonic_ns() - began) / SECOND_NS
             assert passed < limit, f"not so after {passed} s"
             await self.clock.sleep(step)
-        return (self.clock.monotonic_ns() - began) / 1e9
+        return (self.clock.monotonic_ns() - began) / SECOND_NS
 
     async def node(self, name: str) -> Node:
         return await self.client.get(Node, name)

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.cluster.identities import controller_client
 from nodeward.controllers.controller import Entry
 from nodeward.controllers.runner import Runner
@@ -89,8 +90,8 @@ async def outlive(
 ) -> int:
     """Kill and start again, `kills` times, until nothing is written for `seconds`; how many died."""
     deaths = 0
-    while await Doomed(each, controllers, chance, 1 + chance.randrange(4) if deaths < kills else 10**9).live(
-        seconds
-    ):
+    while await Doomed(
+        each, controllers, chance, 1 + chance.randrange(4) if deaths < kills else SECOND_NS
+    ).live(seconds):
         deaths += 1
     return deaths

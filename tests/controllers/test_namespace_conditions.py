@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeward.api.core_v1.cluster import NamespaceCondition, NamespaceStatus
+from nodeward.base.duration import SECOND_NS
 from nodeward.controllers.namespace_conditions import Findings, apply
 
-_NOW = 1_767_225_600 * 10**9
-_LATER = _NOW + 60 * 10**9
+_NOW = 1_767_225_600 * SECOND_NS
+_LATER = _NOW + 60 * SECOND_NS
 _words = st.text("abc./", min_size=1, max_size=4)
 _counts = st.dictionaries(_words, st.integers(1, 3), max_size=3).map(Counter)
 _findings = st.builds(

@@ -6,6 +6,7 @@ import pytest
 
 from nodeward.api.apps_v1 import Deployment
 from nodeward.api.core_v1.pod import Pod
+from nodeward.base.duration import SECOND_NS
 from nodeward.cluster.description import Pool
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
@@ -40,7 +41,7 @@ def test_a_killed_node_costs_its_own_pods_for_a_while_and_nobody_elses() -> None
             tainted_at = evicted_at = 0.0
             while not evicted_at:
                 await each.pass_time(5)
-                passed = (clock.monotonic_ns() - killed_ns) / 1e9
+                passed = (clock.monotonic_ns() - killed_ns) / SECOND_NS
                 assert passed < 500
                 # The load: a deployment that goes up and down all the time.
                 replicas = sizes[int(passed / 40) % len(sizes)]

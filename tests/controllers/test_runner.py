@@ -11,6 +11,7 @@ import pytest
 from nodeward.api.core_v1.cluster import Namespace, ServiceAccount
 from nodeward.api.errors import ApiError, conflict, forbidden
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import InvariantBroken
 from nodeward.cluster.identities import controller_client
 from nodeward.controllers import CONTROLLERS
@@ -41,7 +42,7 @@ class Scripted:
         return (Work(self.queue, self._look, workers=self._workers),)
 
     async def _look(self, key: str) -> float | None:
-        self.calls.append((key, (self.clock.monotonic_ns() - self._begin_ns) / 1e9))
+        self.calls.append((key, (self.clock.monotonic_ns() - self._begin_ns) / SECOND_NS))
         return self._handle(key)
 
 

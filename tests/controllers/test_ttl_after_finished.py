@@ -8,6 +8,7 @@ from nodeward.api.batch_v1 import Job, JobSpec
 from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.pod import PodSpec, PodTemplateSpec
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
 from nodeward.controllers import CONTROLLERS
 from nodeward.machinery.clock import VirtualClock
@@ -36,7 +37,7 @@ async def make(each: Cluster, ttl: int | None) -> None:
 
 
 async def finish(each: Cluster, type_: str = "Failed", *, in_seconds: int = 0) -> None:
-    when = rfc3339(each.clock.now_ns() + in_seconds * 10**9)
+    when = rfc3339(each.clock.now_ns() + in_seconds * SECOND_NS)
     started = rfc3339(each.clock.now_ns())
     conditions = [
         {"type": name, "status": "True", "lastTransitionTime": when}

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from nodeward.apiserver.pki import KeyPair, Pki
+from nodeward.base.duration import SECOND_NS
 from tests.hostile.wire import TOKEN, Server, request
 from tests.patience import PATIENCE_SECONDS
 
-DAY_NS = 86_400 * 10**9
+DAY_NS = 86_400 * SECOND_NS
 PODS = "/api/v1/namespaces/default/pods"
 
 

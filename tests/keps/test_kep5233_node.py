@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from nodeward.api.core_v1.node import Node
+from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.node.conditions import ALL_WELL, NodeFacts
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
@@ -52,7 +53,7 @@ class Scene:
         self._began_ns = world.clock.monotonic_ns()
 
     async def until(self, seconds: float) -> None:
-        passed = (self.world.clock.monotonic_ns() - self._began_ns) / 1e9
+        passed = (self.world.clock.monotonic_ns() - self._began_ns) / SECOND_NS
         await self.world.pass_time(seconds - passed)
 
     async def said(self, *names: str) -> list[tuple[str, str]]:

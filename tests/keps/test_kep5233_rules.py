@@ -10,6 +10,7 @@ import pytest
 from nodeward.api.core_v1.node import NodeCondition
 from nodeward.api.core_v1.references import Taint, Toleration
 from nodeward.api.meta import ObjectMeta, OwnerReference
+from nodeward.base.duration import SECOND_NS
 from nodeward.rules.names import label_key_faults
 from nodeward.rules.readiness import (
     failure_action,
@@ -27,7 +28,6 @@ from nodeward.validation.core.node_readiness import CONDITION_TYPE_LIMIT
 from tests.keps.ledger import statement
 from tests.rules.test_readiness import CNI, DISK, READY, condition, gate, node
 
-S = 1_000_000_000
 OVER = condition(CNI, "Unknown", "TimeoutExceeded")
 TAINT = Taint(key="example.com/no-cni", effect="NoSchedule")
 
@@ -110,7 +110,7 @@ def test_a_condition_that_fails_again_closes_the_node_until_it_is_true_again() -
 def test_the_timer_starts_with_ready() -> None:
     timers = Timers()
     for second, seen, expected in [(0, [], []), (60, [READY], []), (239, [READY], []), (240, [READY], [CNI])]:
-        timers, expired = advance(timers, [gate(CNI, seconds=180)], seen, second * S)
+        timers, expired = advance(timers, [gate(CNI, seconds=180)], seen, second * SECOND_NS)
         assert expired == expected
 
 
@@ -119,33 +119,33 @@ def test_the_timer_starts_with_ready() -> None:
 def test_each_gate_expires_on_its_own() -> None:
     gates = [gate(CNI, seconds=180), gate(DISK, seconds=300)]
     timers, _ = advance(Timers(), gates, [READY], 0)
-    timers, first = advance(timers, gates, [READY], 180 * S)
-    timers, second = advance(timers, gates, [READY, OVER], 300 * S)
+    timers, first = advance(timers, gates, [READY], 180 * SECOND_NS)
+    timers, second = advance(timers, gates, [READY, OVER], 300 * SECOND_NS)
     assert (first, second) == ([CNI], [DISK])
 
 
 @statement("5233-R19", part="library")
 def test_a_condition_that_became_true_in_time_is_never_given_up() -> None:
     timers, _ = advance(Timers(), [gate(CNI)], [READY], 0)
-    timers, early = advance(timers, [gate(CNI)], [READY, condition(CNI, "True")], 179 * S)
-    _, late = advance(timers, [gate(CNI)], [READY, condition(CNI, "True")], 180 * S)
+    timers, early = advance(timers, [gate(CNI)], [READY, condition(CNI, "True")], 179 * SECOND_NS)
+    _, late = advance(timers, [gate(CNI)], [READY, condition(CNI, "True")], 180 * SECOND_NS)
     assert (early, late) == ([], [])
 
 
 @statement("5233-R21", part="library")
 def test_a_new_run_of_the_kubelet_starts_all_timers_anew() -> None:
     timers, _ = advance(Timers(), [gate(CNI)], [READY], 0)
-    timers, _ = advance(timers, [gate(CNI)], [READY], 100 * S)
-    restarted, _ = advance(Timers(), [gate(CNI)], [READY], 100 * S)
-    assert timers.next_expiry_ns([gate(CNI)]) == 180 * S
-    assert restarted.next_expiry_ns([gate(CNI)]) == 280 * S
+    timers, _ = advance(timers, [gate(CNI)], [READY], 100 * SECOND_NS)
+    restarted, _ = advance(Timers(), [gate(CNI)], [READY], 100 * SECOND_NS)
+    assert timers.next_expiry_ns([gate(CNI)]) == 180 * SECOND_NS
+    assert restarted.next_expiry_ns([gate(CNI)]) == 280 * SECOND_NS
 
 
 @statement("5233-R22", part="library")
 def test_a_gate_added_later_counts_from_then() -> None:
     timers, _ = advance(Timers(), [], [READY], 0)
-    timers, _ = advance(timers, [gate(CNI)], [READY], 500 * S)
-    assert timers.next_expiry_ns([gate(CNI)]) == 680 * S
+    timers, _ = advance(timers, [gate(CNI)], [READY], 500 * SECOND_NS)
+    assert timers.next_expiry_ns([gate(CNI)]) == 680 * SECOND_NS
 
 
 @statement("5233-R23", part="library")

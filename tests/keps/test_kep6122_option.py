@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodeward.base.duration import MILLISECOND, SECOND
+from nodeward.base.duration import MILLISECOND_NS, SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.kubelet.config import KubeletSettings, load_text
 from tests.keps.ledger import statement
@@ -21,7 +21,7 @@ def with_delay(text: str, **gates: bool) -> KubeletSettings:
 
 @statement("6122-1")
 def test_the_static_policy_has_the_option() -> None:
-    assert with_delay("5s", **BOTH).cpu_options.scale_delay_ns == 5 * SECOND
+    assert with_delay("5s", **BOTH).cpu_options.scale_delay_ns == 5 * SECOND_NS
 
 
 @statement("6122-2")
@@ -37,7 +37,7 @@ def test_it_is_an_alpha_option_and_refused_as_one() -> None:
 @pytest.mark.parametrize("text", ["-5s", "-1ms", "10.001s", "1m", "-0.001s"])
 def test_less_than_nothing_and_more_than_ten_seconds_are_refused(text: str) -> None:
     assert with_delay("0s", **BOTH).cpu_options.scale_delay_ns == 0
-    assert with_delay("10s", **BOTH).cpu_options.scale_delay_ns == 10 * SECOND
+    assert with_delay("10s", **BOTH).cpu_options.scale_delay_ns == 10 * SECOND_NS
     with pytest.raises(ConfigError, match="must be from 0s to 10s"):
         with_delay(text, **BOTH)
 
@@ -45,7 +45,7 @@ def test_less_than_nothing_and_more_than_ten_seconds_are_refused(text: str) -> N
 @statement("6122-5")
 @pytest.mark.parametrize("text", ["abc", "5", "", "s"])
 def test_seconds_and_milliseconds_are_taken_and_what_is_no_duration_is_refused(text: str) -> None:
-    assert with_delay("500ms", **BOTH).cpu_options.scale_delay_ns == 500 * MILLISECOND
+    assert with_delay("500ms", **BOTH).cpu_options.scale_delay_ns == 500 * MILLISECOND_NS
     with pytest.raises(ConfigError, match="want 0s to 10s"):
         with_delay(text, **BOTH)
 

@@ -19,6 +19,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.api.fields import KubeStruct
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import InvariantBroken
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import RealClock, VirtualClock
@@ -198,7 +199,7 @@ def test_a_busy_server_is_asked_again_when_it_said_so(code: int) -> None:
         transport = Answers([busy(code), busy(code), ok({"metadata": {"name": "a"}})])
         pod = await Client(transport, clock=clock).get(Pod, "a", "ns")
         assert pod.metadata.name == "a"
-        assert clock.elapsed_ns == 6 * 10**9
+        assert clock.elapsed_ns == 6 * SECOND_NS
 
     run_virtual(program)
 
@@ -230,7 +231,7 @@ def test_patience_with_a_busy_server_ends() -> None:
             await Client(transport, clock=clock).get(Pod, "a", "ns")
         assert caught.value.status.details is not None
         assert caught.value.status.details.retry_after_seconds == 1
-        assert clock.elapsed_ns == 10 * 10**9
+        assert clock.elapsed_ns == 10 * SECOND_NS
 
     run_virtual(program)
 

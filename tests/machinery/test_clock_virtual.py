@@ -10,11 +10,12 @@ import threading
 
 import pytest
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import InvariantBroken
 from nodeward.machinery.clock import VIRTUAL_START_NS, VirtualClock
 from nodeward.machinery.virtual_loop import Deadlock, TimeLimitReached, run_virtual, virtual_clock
 
-HOUR_NS = 3600 * 10**9
+HOUR_NS = 3600 * SECOND_NS
 
 
 def test_time_moves_exactly_as_far_as_was_slept() -> None:
@@ -74,7 +75,7 @@ def test_cancelled_timers_cost_no_time_and_no_memory() -> None:
         return clock.elapsed_ns, len(loop._timers)  # type: ignore[attr-defined]
 
     elapsed, left = run_virtual(program)
-    assert elapsed == 10**9
+    assert elapsed == SECOND_NS
     assert left < 300
 
 
@@ -127,7 +128,7 @@ def test_sockets_of_this_machine_work_under_virtual_timeouts() -> None:
         await clock.sleep(1)
         return clock.elapsed_ns
 
-    assert run_virtual(program) == 10**9
+    assert run_virtual(program) == SECOND_NS
 
 
 def test_a_program_that_can_never_go_on_says_who_waits_where() -> None:
@@ -182,7 +183,7 @@ def test_what_is_left_running_is_cancelled_oldest_first_and_may_take_its_time() 
         assert len(tasks) == 20
 
     run_virtual(program)
-    assert ended == [(f"w{number}", 10**9) for number in range(20)]
+    assert ended == [(f"w{number}", SECOND_NS) for number in range(20)]
 
 
 def test_the_programs_own_error_comes_out() -> None:

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from nodeward.api.core_v1.cluster import Event, EventSource
 from nodeward.api.core_v1.references import ObjectReference
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
 from nodeward.machinery.event_correlation import COMBINED, EventCorrelator, Verdict
-
-SECOND = 10**9
 
 
 def event(message: str, *, name: str = "pod", reason: str = "Failed", type_: str = "Warning") -> Event:
@@ -35,7 +34,7 @@ class Teller:
 
     def tell(self, event_: Event, seconds: float = 0) -> Verdict | None:
         self.told += 1
-        return self.correlator.correlate(event_, f"name-{self.told}", int(seconds * SECOND))
+        return self.correlator.correlate(event_, f"name-{self.told}", int(seconds * SECOND_NS))
 
 
 def test_a_new_event_is_created_as_it_is() -> None:
@@ -82,13 +81,13 @@ def test_from_the_tenth_similar_event_on_they_are_combined() -> None:
     tenth = verdicts[9]
     assert tenth is not None
     assert tenth.event.message == f"{COMBINED}m9"
-    assert tenth.event.first_timestamp == rfc3339(9 * SECOND)
+    assert tenth.event.first_timestamp == rfc3339(9 * SECOND_NS)
     for number, verdict in enumerate(verdicts[10:], start=10):
         assert verdict is not None
         assert verdict.told is tenth.told
         assert verdict.patch == {
             "count": number - 8,
-            "lastTimestamp": rfc3339(number * SECOND),
+            "lastTimestamp": rfc3339(number * SECOND_NS),
             "message": f"{COMBINED}m{number}",
         }
 

@@ -17,6 +17,7 @@ from nodeward.api import codec, errors
 from nodeward.api.core_v1.cluster import ConfigMap
 from nodeward.api.meta import ObjectMeta
 from nodeward.api.scheme import SCHEME
+from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import SeededChance, VirtualClock
 from nodeward.machinery.informer import Informer, InformerFactory
@@ -209,7 +210,7 @@ def test_a_server_that_is_down_is_asked_less_and_less_often_until_it_is_back() -
         tries: list[float] = []
 
         def down(request: Request) -> Response | None:
-            tries.append(clock.elapsed_ns / 1e9)
+            tries.append(clock.elapsed_ns / SECOND_NS)
             raise ConnectionFailed("nobody there")
 
         world.api.fault = down

@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from nodeward.api.coordination_v1 import Lease
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import InvariantBroken
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import SeededChance, VirtualClock
@@ -65,7 +66,7 @@ class Election:
         return asyncio.create_task(elector.run(lead))
 
     def now(self) -> float:
-        return self.clock.elapsed_ns / 1e9
+        return self.clock.elapsed_ns / SECOND_NS
 
     async def lease(self) -> Lease:
         return await self.client.get(Lease, "lock", "kube-system")

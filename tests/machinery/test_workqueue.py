@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import InvariantBroken
 from nodeward.machinery.backoff import Curve, KeyedBackoff
 from nodeward.machinery.clock import VirtualClock
@@ -73,7 +74,7 @@ def test_a_time_that_was_moved_forward_does_not_count_later() -> None:
         for _ in range(2):
             key = await queue.get()
             assert key is not None
-            seen.append(clock.elapsed_ns / 1e9)
+            seen.append(clock.elapsed_ns / SECOND_NS)
             queue.done(key)
             queue.add_after("a", 100)
         return seen
@@ -103,7 +104,7 @@ def test_a_delayed_key_comes_exactly_when_due_and_the_earlier_time_counts() -> N
         seen = []
         for _ in range(3):
             key = await queue.get()
-            seen.append((key, clock.elapsed_ns / 1e9))
+            seen.append((key, clock.elapsed_ns / SECOND_NS))
         await clock.sleep(10_000)
         assert len(queue) == 0
         return seen
@@ -134,7 +135,7 @@ def test_failures_wait_longer_each_time_until_forgotten() -> None:
             before = clock.monotonic_ns()
             queue.add_rate_limited("a")
             key = await queue.get()
-            waits.append((clock.monotonic_ns() - before) / 1e9)
+            waits.append((clock.monotonic_ns() - before) / SECOND_NS)
             assert key is not None
             queue.done(key)
         return waits
@@ -147,7 +148,7 @@ def test_the_backoff_can_be_chosen() -> None:
         queue = WorkQueue[str](clock, backoff=KeyedBackoff(Curve(initial=10, cap=10)))
         queue.add_rate_limited("a")
         await queue.get()
-        return clock.elapsed_ns / 1e9
+        return clock.elapsed_ns / SECOND_NS
 
     assert run_virtual(program) == 10.0
 
@@ -193,7 +194,7 @@ def test_draining_waits_for_the_last_worker() -> None:
             queue.add(key)
         task = asyncio.create_task(worker())
         await asyncio.gather(queue.drain(), queue.drain())
-        assert clock.elapsed_ns == 30 * 10**9
+        assert clock.elapsed_ns == 30 * SECOND_NS
         await task
         await queue.drain()
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeward.api.core_v1.node import NodeCondition, NodeReadinessGate
+from nodeward.base.duration import SECOND_NS
 from nodeward.rules.readiness_timers import Timers, advance, unsettled_by_reboot
 from tests.rules.test_readiness import CNI, DISK, READY, condition, gate
 
-S = 1_000_000_000
 OVER = condition(CNI, "Unknown", "TimeoutExceeded")
 
 
@@ -20,7 +20,7 @@ def _play(
     timers = timers or Timers()
     told = []
     for second, conditions in story:
-        timers, expired = advance(timers, gates, conditions, second * S)
+        timers, expired = advance(timers, gates, conditions, second * SECOND_NS)
         told.append(expired)
     return told
 
@@ -38,7 +38,7 @@ def test_ready_that_goes_away_and_comes_back_does_not_start_timers_anew() -> Non
 def test_each_gate_has_its_own_time() -> None:
     gates = [gate(CNI, seconds=180), gate(DISK, seconds=300)]
     timers, _ = advance(Timers(), gates, [READY], 0)
-    assert timers.next_expiry_ns(gates) == 180 * S
+    assert timers.next_expiry_ns(gates) == 180 * SECOND_NS
     assert _play(gates, [(180, [READY]), (299, [READY, OVER]), (300, [READY, OVER])], timers) == [
         [CNI],
         [],
@@ -76,11 +76,11 @@ def test_failing_after_it_was_given_up_starts_a_new_full_timer() -> None:
 
 def test_a_gate_added_later_counts_from_its_addition_and_a_removed_one_is_forgotten() -> None:
     timers, _ = advance(Timers(), [], [READY], 0)
-    timers, expired = advance(timers, [gate(CNI)], [READY], 500 * S)
+    timers, expired = advance(timers, [gate(CNI)], [READY], 500 * SECOND_NS)
     assert expired == []
-    timers, _ = advance(timers, [], [READY], 600 * S)
-    timers, expired = advance(timers, [gate(CNI)], [READY], 700 * S)
-    assert (expired, timers.next_expiry_ns([gate(CNI)])) == ([], 880 * S)
+    timers, _ = advance(timers, [], [READY], 600 * SECOND_NS)
+    timers, expired = advance(timers, [gate(CNI)], [READY], 700 * SECOND_NS)
+    assert (expired, timers.next_expiry_ns([gate(CNI)])) == ([], 880 * SECOND_NS)
 
 
 def test_a_restart_starts_all_timers_anew_and_leaves_what_was_given_up() -> None:
@@ -91,9 +91,9 @@ def test_a_restart_starts_all_timers_anew_and_leaves_what_was_given_up() -> None
 
 def test_a_changed_timeout_counts_from_the_same_start() -> None:
     timers, _ = advance(Timers(), [gate(CNI, seconds=180)], [READY], 0)
-    _, expired = advance(timers, [gate(CNI, seconds=50)], [READY], 60 * S)
+    _, expired = advance(timers, [gate(CNI, seconds=50)], [READY], 60 * SECOND_NS)
     assert expired == [CNI]
-    _, expired = advance(timers, [gate(CNI, seconds=600)], [READY], 200 * S)
+    _, expired = advance(timers, [gate(CNI, seconds=600)], [READY], 200 * SECOND_NS)
     assert expired == []
 
 
@@ -111,7 +111,7 @@ def test_no_gate_gives_up_before_its_whole_time_has_passed(
         conditions = [READY] if second >= ready_at else []
         if conditions and first_ready is None:
             first_ready = second
-        timers, expired = advance(timers, [gate(CNI, seconds=timeout)], conditions, second * S)
+        timers, expired = advance(timers, [gate(CNI, seconds=timeout)], conditions, second * SECOND_NS)
         assert bool(expired) is (first_ready is not None and second - first_ready >= timeout)
 
 

@@ -15,6 +15,7 @@ from nodeward.api.codec import from_tree
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
+from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.client import Client, PatchType
 from nodeward.machinery.clock import Chance, VirtualClock
 from nodeward.machinery.informer import InformerFactory
@@ -91,7 +92,7 @@ async def meddle(
     client: Client, clock: VirtualClock, chance: Chance, names: list[str], seconds: float
 ) -> None:
     """Somebody who changes nodes all the time: size, labels, taints, cordons; some go, and come back."""
-    end = clock.monotonic_ns() + int(seconds * 1e9)
+    end = clock.monotonic_ns() + int(seconds * SECOND_NS)
     while clock.monotonic_ns() < end:
         name, what = chance.choice(names), chance.randrange(9)
         bodies: list[dict[str, Any]] = [
@@ -149,7 +150,7 @@ class Witness:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _now(self) -> float:
-        return self.clock.monotonic_ns() / 1e9
+        return self.clock.monotonic_ns() / SECOND_NS
 
     def _node(self, new: Node) -> None:
         self.nodes[new.metadata.name] = new

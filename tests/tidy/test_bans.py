@@ -46,6 +46,15 @@ CATCHES_EVERYTHING = (
     "nodeward/scheduler/guarding.py",
 )
 
+#: Where a billion stands for something: the definition itself, and billions that are not nanoseconds.
+BILLIONS = (
+    "nodeward/apiserver/metrics.py",  # bytes
+    "nodeward/base/duration.py",
+    "nodeward/base/quantity.py",  # billionths of a unit
+    "nodeward/kubelet/downward.py",  # billionths of a unit
+    "nodeward/validation/scheduling.py",  # the highest priority of a user's class
+)
+
 
 def banned_names(where: Module) -> Iterator[str]:
     """Every use of a banned name, called or not, whatever it was imported as."""
@@ -124,6 +133,15 @@ def _is_set(node: ast.expr) -> bool:
     return isinstance(node, ast.Set | ast.SetComp)
 
 
+def billions(where: Module) -> Iterator[str]:
+    """Every literal billion: nanoseconds per second have a name."""
+    for node in where.nodes:
+        is_power = isinstance(node, ast.BinOp) and ast.unparse(node) == "10 ** 9"
+        if is_power or (isinstance(node, ast.Constant) and node.value in (10**9, 1e9)):
+            assert isinstance(node, ast.expr)
+            yield f"{where.path}:{node.lineno}: a billion: SECOND_NS of nodeward/base/duration.py"
+
+
 def mocks(source: str) -> bool:
     return re.search(r"unittest\.mock|from unittest import mock|MagicMock", source) is not None
 
@@ -158,6 +176,10 @@ def test_only_the_edges_catch_everything() -> None:
 
 def test_no_order_depends_on_a_set() -> None:
     settle(text for each in modules() for text in set_orders(each))
+
+
+def test_nanoseconds_per_second_stand_in_one_place() -> None:
+    settle((text for each in modules() for text in billions(each)), BILLIONS)
 
 
 def test_tests_use_fakes_that_ship_rather_than_mocks() -> None:
@@ -226,6 +248,12 @@ def test_the_ban_sees_the_order_of_a_set(source: str) -> None:
 def test_the_ban_lets_sets_be_sorted_and_counted() -> None:
     source = "for x in sorted({1, 2}): f(x)\ny = len(set(z))\nw = any(x for x in set(z))"
     assert not list(set_orders(module("nodeward/x.py", source)))
+
+
+@pytest.mark.parametrize("literal", ["10**9", "1_000_000_000", "1e9"])
+def test_the_ban_sees_a_billion(literal: str) -> None:
+    assert len(list(billions(module("nodeward/x.py", f"wait = x / {literal}")))) == 1
+    assert not list(billions(module("nodeward/x.py", "wait = x / 10**6 + 10 ** y")))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import msgspec
 
 from nodeward.api.apply.field_set import FieldSet, decode, decode_foreign, difference, encode, union
 from nodeward.api.meta import ManagedFieldsEntry
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import TimestampError, parse_rfc3339
 
 #: Beyond this many updating owners the oldest are merged.
@@ -171,7 +171,7 @@ def _seconds(time: str | None) -> int:
     if time is None:
         return 0
     try:
-        return parse_rfc3339(time) // SECOND
+        return parse_rfc3339(time) // SECOND_NS
     except TimestampError:
         return 0
 

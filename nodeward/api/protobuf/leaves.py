@@ -20,7 +20,7 @@ import msgspec
 
 from nodeward.api.codec import parse_tree
 from nodeward.api.protobuf.wire import FIXED64, LENGTH, VARINT, ProtobufError, values
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import TimestampError, rfc3339, rfc3339_micro
 
 
@@ -100,7 +100,7 @@ def _time(data: bytes) -> str | None:
         return None
     seconds, _ = _moment(data)
     try:
-        return rfc3339(seconds * SECOND)
+        return rfc3339(seconds * SECOND_NS)
     except TimestampError as error:
         raise ProtobufError(f"a time cannot be written: {error}") from None
 
@@ -110,7 +110,7 @@ def _micro_time(data: bytes) -> str | None:
         return None
     seconds, nanos = _moment(data)
     try:
-        return rfc3339_micro(seconds * SECOND + nanos)
+        return rfc3339_micro(seconds * SECOND_NS + nanos)
     except TimestampError as error:
         raise ProtobufError(f"a time cannot be written: {error}") from None
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from nodeward.api.errors import ApiError
 from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.metrics import Histograms
 
@@ -76,4 +77,4 @@ class Chain:
     def _note(self, name: str, kind: str, write: Write, spent_ns: int, *, is_refused: bool) -> None:
         if self._seconds is not None:
             refused = "true" if is_refused else "false"
-            self._seconds.observe(spent_ns / 1e9, name, kind, write.operation, refused)
+            self._seconds.observe(spent_ns / SECOND_NS, name, kind, write.operation, refused)

@@ -17,12 +17,13 @@ from nodeward.api.core_v1.cluster import ResourceQuota as Quota
 from nodeward.apiserver.admission.plugin import Plugin, Write
 from nodeward.apiserver.admission.quota_tally import Tally
 from nodeward.apiserver.environment import Environment
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.quantity import ZERO, Quantity
 from nodeward.rules import quota as rules
 from nodeward.rules.pod_resources import Amounts, add
 
 #: How long a write that was let through may take to show up; one that failed is forgotten after that.
-PATIENCE_NS: Final = 10 * 10**9
+PATIENCE_NS: Final = 10 * SECOND_NS
 #: Sums kept; past that all are dropped and counted anew when asked for.
 MOST_TALLIES: Final = 1024
 

@@ -13,8 +13,9 @@ from typing import Final
 
 from nodeward.api import errors
 from nodeward.api.authentication_v1 import BoundObjectReference, TokenRequest, TokenRequestStatus
-from nodeward.apiserver.auth.tokens import SECOND, Bound, BoundObject, Claims, Lookup, Ref, TokenSigner
+from nodeward.apiserver.auth.tokens import Bound, BoundObject, Claims, Lookup, Ref, TokenSigner
 from nodeward.apiserver.auth.user import service_account_name
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.fielderror import invalid, quote
 from nodeward.base.fieldpath import ROOT
 from nodeward.base.timestamp import rfc3339
@@ -73,7 +74,7 @@ class TokenIssuer:
                 f"requested expiration of {seconds} seconds shortened to {self._max_seconds} seconds"
             )
             seconds = spec.expiration_seconds = self._max_seconds
-        now = now_ns // SECOND
+        now = now_ns // SECOND_NS
         lasting = seconds
         if self._is_stretched(bound, seconds, spec.audiences):
             bound.warnafter = now + seconds
@@ -89,7 +90,9 @@ class TokenIssuer:
                 sub=service_account_name(namespace, name),
             )
         )
-        out.status = TokenRequestStatus(token=token, expiration_timestamp=rfc3339(now_ns + seconds * SECOND))
+        out.status = TokenRequestStatus(
+            token=token, expiration_timestamp=rfc3339(now_ns + seconds * SECOND_NS)
+        )
         return out, warnings
 
     def _account(self, request: TokenRequest, namespace: str, name: str) -> BoundObject:

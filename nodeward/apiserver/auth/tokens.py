@@ -26,12 +26,12 @@ from nodeward.apiserver.auth.user import (
     service_account_groups,
     service_account_name,
 )
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError, NodewardError
 from nodeward.base.fielderror import quote
 
-SECOND: Final = 10**9
 #: How far clocks may be apart.
-LEEWAY_NS: Final = 60 * SECOND
+LEEWAY_NS: Final = 60 * SECOND_NS
 #: How many verified tokens are remembered; the oldest is forgotten first.
 REMEMBERED: Final = 8192
 INVALIDATED: Final = "service account token has been invalidated"
@@ -222,7 +222,7 @@ class _Issuer(msgspec.Struct):
 
 
 def _check_time(claims: Claims, now_ns: int) -> None:
-    now, leeway = now_ns / SECOND, LEEWAY_NS / SECOND
+    now, leeway = now_ns / SECOND_NS, LEEWAY_NS / SECOND_NS
     if claims.nbf is not None and now + leeway < claims.nbf:
         raise TokenRefused("service account token is not valid yet")
     if claims.exp is not None and now - leeway > claims.exp:

@@ -23,6 +23,7 @@ from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.strategy import Strategy
 from nodeward.apiserver.selection import selection_of
 from nodeward.apiserver.writing import UPDATE_ATTEMPTS
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.fielderror import FieldError, not_supported
 from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import FieldPath
@@ -31,7 +32,6 @@ from nodeward.machinery.serving.answer import Answer, success
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-_SECOND = 10**9
 #: The last second that can be written down; no grace ends later, however long it is.
 _LAST = parse_rfc3339("9999-12-31T23:59:59Z")
 
@@ -221,7 +221,7 @@ def _grace(strategy: Strategy, obj: Any, requested: int | None, now_ns: int) -> 
         if requested is None or requested >= current:
             return int(current)
         # A shorter grace moves the deadline, but never into the past.
-        deadline = parse_rfc3339(meta.deletion_timestamp) + (requested - current) * _SECOND
+        deadline = parse_rfc3339(meta.deletion_timestamp) + (requested - current) * SECOND_NS
         if deadline < now_ns:
             deadline, requested = now_ns, 1 if requested else 0
         meta.deletion_timestamp = rfc3339(min(deadline, _LAST))
@@ -230,7 +230,7 @@ def _grace(strategy: Strategy, obj: Any, requested: int | None, now_ns: int) -> 
     grace = strategy.grace_seconds(obj, requested)
     if grace:
         _next_generation(meta)
-        meta.deletion_timestamp = rfc3339(min(now_ns + grace * _SECOND, _LAST))
+        meta.deletion_timestamp = rfc3339(min(now_ns + grace * SECOND_NS, _LAST))
         meta.deletion_grace_period_seconds = grace
     return grace
 

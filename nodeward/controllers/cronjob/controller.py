@@ -19,6 +19,7 @@ import msgspec
 from nodeward.api.batch_v1 import CronJob, CronJobStatus, Job
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import KubeObject
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
 from nodeward.controllers.active_namespaces import refused_for_namespace
 from nodeward.controllers.controller import Tools, Work
@@ -40,7 +41,6 @@ WORKERS: Final = 5
 #: Clocks differ a little: a moment is looked at when it has surely come.
 PADDING_SECONDS: Final = 0.1
 STALE_SECONDS: Final = 0.05
-_NS: Final = 10**9
 
 
 class CronJobController:
@@ -72,7 +72,7 @@ class CronJobController:
             self._gone(old)
         elif (old.spec.schedule, old.spec.time_zone) != (new.spec.schedule, new.spec.time_zone):
             # What the new schedule would have started earlier was never asked for.
-            self._changed[new.metadata.uid] = self._clock.now_ns() // _NS
+            self._changed[new.metadata.uid] = self._clock.now_ns() // SECOND_NS
         self._seen(new)
 
     def _gone(self, cron: CronJob) -> None:
@@ -191,12 +191,12 @@ class CronJobController:
             self._recorder.event(cron, WARNING, "UnparseableSchedule", text)
             return None
         now_ns = self._clock.now_ns()
-        found = due(cron, schedule, now_ns // _NS, not_before=self._changed.get(cron.metadata.uid, 0))
+        found = due(cron, schedule, now_ns // SECOND_NS, not_before=self._changed.get(cron.metadata.uid, 0))
         if found.next is None:
             text = f"invalid schedule: {cron.spec.schedule} : it never comes"
             self._recorder.event(cron, WARNING, "InvalidSchedule", text)
             return None
-        wait = found.next - now_ns / _NS + PADDING_SECONDS
+        wait = found.next - now_ns / SECOND_NS + PADDING_SECONDS
         if found.moment is None:
             return wait
         held = self._patience.seconds_left(key, cron.metadata)
@@ -212,7 +212,7 @@ class CronJobController:
         if any(each.name == name for each in status.active):
             return False
         deadline = cron.spec.starting_deadline_seconds
-        if deadline is not None and moment + deadline < self._clock.now_ns() // _NS:
+        if deadline is not None and moment + deadline < self._clock.now_ns() // SECOND_NS:
             when = format_datetime(datetime.fromtimestamp(moment, UTC))
             self._recorder.event(
                 cron, WARNING, "MissSchedule", f"Missed scheduled time to start a job: {when}"
@@ -255,7 +255,7 @@ class CronJobController:
         self._patience.forget(key)
         if not end_of(job):
             status.active = [*without(status.active, job.metadata.uid), reference(job, self._client)]
-        status.last_schedule_time = rfc3339(moment * _NS)
+        status.last_schedule_time = rfc3339(moment * SECOND_NS)
         return 0.0
 
     async def _delete(self, cron: CronJob, status: CronJobStatus, job: Job) -> None:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodeward.api.batch_v1 import CronJob
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.rules.cron import Fields, Interval
 
 #: More than so many missed: something is wrong with a clock, or with the deadline.
 MANY: Final = 100
-_NS: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +44,4 @@ def due(cron: CronJob, schedule: Fields | Interval, now: int, *, not_before: int
 
 def counted_from(cron: CronJob) -> int:
     text = cron.status.last_schedule_time or cron.metadata.creation_timestamp
-    return parse_rfc3339(text) // _NS if text else 0
+    return parse_rfc3339(text) // SECOND_NS if text else 0

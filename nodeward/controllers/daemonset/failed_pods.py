@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.backoff import Curve
 from nodeward.machinery.clock import Clock
 
 _CURVE: Final = Curve(initial=1.0, cap=900.0)
 _FORGOTTEN_AFTER_SECONDS: Final = 2 * _CURVE.cap
-_NS: Final = 10**9
 
 
 class FailedPods:
@@ -39,7 +39,7 @@ class FailedPods:
 
     def _find(self, owner: ObjectMeta, node: str) -> tuple[int, float]:
         generation, count, at_ns = self._deleted.get(owner.uid, {}).get(node, (0, 0, 0))
-        since_seconds = (self._clock.monotonic_ns() - at_ns) / _NS
+        since_seconds = (self._clock.monotonic_ns() - at_ns) / SECOND_NS
         if generation != owner.generation or since_seconds > _FORGOTTEN_AFTER_SECONDS:
             return 0, 0.0
         return count, since_seconds

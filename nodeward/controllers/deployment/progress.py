@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from nodeward.api.apps_v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339, rfc3339
 from nodeward.controllers.deployment.arithmetic import max_unavailable, replicas, total
 
@@ -31,7 +32,6 @@ PAUSED: Final = "DeploymentPaused"
 RESUMED: Final = "DeploymentResumed"
 
 _NO_DEADLINE: Final = 2**31 - 1
-_NS: Final = 10**9
 
 
 def condition(status: DeploymentStatus, type_: str) -> DeploymentCondition | None:
@@ -199,7 +199,7 @@ def _deadline_ns(deployment: Deployment, known: DeploymentCondition) -> int | No
     seconds = deployment.spec.progress_deadline_seconds
     if seconds is None or known.last_update_time is None:
         return None
-    return parse_rfc3339(known.last_update_time) + seconds * _NS
+    return parse_rfc3339(known.last_update_time) + seconds * SECOND_NS
 
 
 def seconds_to_deadline(deployment: Deployment, status: DeploymentStatus, now_ns: int) -> float | None:
@@ -216,7 +216,7 @@ def seconds_to_deadline(deployment: Deployment, status: DeploymentStatus, now_ns
         return None
     deadline_ns = _deadline_ns(deployment, known)
     # A second more: the moments in conditions are whole seconds.
-    return None if deadline_ns is None else max(0.0, (deadline_ns - now_ns) / _NS) + 1.0
+    return None if deadline_ns is None else max(0.0, (deadline_ns - now_ns) / SECOND_NS) + 1.0
 
 
 def _pass_on_failure(result: DeploymentStatus, newest_first: Iterable[ReplicaSet]) -> None:

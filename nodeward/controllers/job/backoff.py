@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodeward.api.core_v1.pod import Pod
+from nodeward.base.duration import SECOND_NS
 from nodeward.controllers.job.pod_facts import finished_ns, ignored_index_failures, index_failures
 from nodeward.machinery.backoff import Curve
 
 CURVE: Final = Curve(initial=10.0, cap=600.0)
-_NS: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,4 +51,4 @@ def seconds_left_of_index(last_failed: Pod | None, now_ns: int) -> float:
 def _seconds_left(failures: int, last_ns: int, now_ns: int) -> float:
     if not failures:
         return 0.0
-    return max(0.0, CURVE.wait(failures - 1) - (now_ns - last_ns) / _NS)
+    return max(0.0, CURVE.wait(failures - 1) - (now_ns - last_ns) / SECOND_NS)

@@ -7,16 +7,13 @@ once it is known what runs.
 
 from __future__ import annotations
 
-from typing import Final
-
 from nodeward.api.batch_v1 import Job, JobCondition
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.controllers.job.conditions import FAILURE_TARGET, SUCCESS_CRITERIA_MET, condition, find, is_true
 from nodeward.controllers.job.pod_facts import counts_by_index, is_failed, is_indexed, is_suspended, restarts
 from nodeward.controllers.job.policies import judge_failure, success_by_policy
 from nodeward.controllers.job.scene import Scene
-
-_NS: Final = 10**9
 
 
 def decided(scene: Scene) -> JobCondition | None:
@@ -46,7 +43,7 @@ def seconds_to_deadline(job: Job, now_ns: int) -> float | None:
     limit, start = job.spec.active_deadline_seconds, job.status.start_time
     if limit is None or start is None or is_suspended(job):
         return None
-    return limit - (now_ns - parse_rfc3339(start)) / _NS
+    return limit - (now_ns - parse_rfc3339(start)) / SECOND_NS
 
 
 def _fatal_pod(scene: Scene) -> tuple[str, str] | None:

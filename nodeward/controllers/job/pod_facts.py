@@ -11,6 +11,7 @@ from typing import Final
 from nodeward.api.batch_v1 import Job
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import ContainerStatus
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.controllers.pods.state import condition
 
@@ -19,7 +20,6 @@ INDEX: Final = "batch.kubernetes.io/job-completion-index"
 INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
 INDEX_IGNORED_FAILURES: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
 
-_NS: Final = 10**9
 _MOST: Final = 2**31
 
 
@@ -91,7 +91,7 @@ def finished_ns(pod: Pod) -> int:
         return parse_rfc3339(ready.last_transition_time)
     meta = pod.metadata
     if meta.deletion_timestamp is not None:
-        return parse_rfc3339(meta.deletion_timestamp) - (meta.deletion_grace_period_seconds or 0) * _NS
+        return parse_rfc3339(meta.deletion_timestamp) - (meta.deletion_grace_period_seconds or 0) * SECOND_NS
     return parse_rfc3339(meta.creation_timestamp) if meta.creation_timestamp else 0
 
 

@@ -20,6 +20,7 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.references import ObjectReference
 from nodeward.api.errors import ApiError
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
 from nodeward.controllers.controller import Tools, Work
 from nodeward.controllers.node_lifecycle.gate_timers import given_up_conditions
@@ -43,7 +44,6 @@ LEASES: Final = "kube-node-lease"
 #: So long a node that looks silent is in doubt: until its Lease was read and Unknown written, no zone is judged.
 DOUBT_SECONDS: Final = 15.0
 DOUBT_ROUND_SECONDS: Final = 0.5
-_NS: Final = 10**9
 
 
 class NodeLifecycleController:
@@ -180,7 +180,7 @@ class NodeLifecycleController:
                 self._zones.zone(health.zone, now_ns).waiting[name] = None
         if is_all_known:
             self._settle(census, now_ns)
-        self._measures.observe_round(census, (self._clock.monotonic_ns() - now_ns) / _NS)
+        self._measures.observe_round(census, (self._clock.monotonic_ns() - now_ns) / SECOND_NS)
         return self._periods.monitor_seconds if is_all_known else DOUBT_ROUND_SECONDS
 
     def _settle(self, census: dict[str, Census], now_ns: int) -> None:
@@ -290,7 +290,7 @@ class NodeLifecycleController:
         only_this = {"uid": meta.uid, "resourceVersion": meta.resource_version}
         body = {"metadata": only_this, "status": {"conditions": conditions}}
         await self._client.patch(bytes, meta.name, body, kind=self._nodes.kind, subresource="status")
-        self._measures.node_round.observe((self._clock.monotonic_ns() - began_ns) / _NS)
+        self._measures.node_round.observe((self._clock.monotonic_ns() - began_ns) / SECOND_NS)
 
     async def _write(self, node: Node, health: Health, wanted: Plan) -> None:
         kind = self._nodes.kind

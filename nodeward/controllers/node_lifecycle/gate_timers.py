@@ -8,14 +8,13 @@ of both writes a given condition. The timers are lost with the controller, and s
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from nodeward.api.codec import to_tree
 from nodeward.api.core_v1.node import Node
+from nodeward.base.duration import SECOND_NS
 from nodeward.rules.readiness import given_up, is_timed_by_kubelet
 from nodeward.rules.readiness_timers import Timers, advance
-
-_NS: Final = 10**9
 
 
 class GateTimers:
@@ -38,7 +37,7 @@ class GateTimers:
     def wait_seconds(self, node: Node, now_ns: int) -> float | None:
         """Return how long it takes until the next timer runs out; None if none runs."""
         due_ns = self._timers.next_expiry_ns(node.spec.readiness_gates)
-        return None if due_ns is None else max(0.0, (due_ns - now_ns) / _NS)
+        return None if due_ns is None else max(0.0, (due_ns - now_ns) / SECOND_NS)
 
 
 def given_up_conditions(node: Node, names: list[str], now: str) -> list[dict[str, Any]]:

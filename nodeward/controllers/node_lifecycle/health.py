@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nodeward.api.core_v1.node import Node
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.controllers.node_lifecycle.execute_taints import execute_key, ready_status
 from nodeward.controllers.node_lifecycle.gate_timers import GateTimers
 from nodeward.controllers.node_lifecycle.zones import EXCLUDED, zone_of
 
-_NS: Final = 10**9
 #: What only the kubelet knows.
 KUBELETS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
@@ -89,7 +89,7 @@ class Health:
     def silence(self, now_ns: int, periods: Periods) -> float:
         """For how many seconds it has been silent beyond what is allowed; not more than none if it is not."""
         grace = periods.grace_seconds if self.status else periods.startup_seconds
-        return (now_ns - self.heard_ns) / _NS - grace
+        return (now_ns - self.heard_ns) / SECOND_NS - grace
 
     def is_silent(self, now_ns: int, periods: Periods) -> bool:
         return self.silence(now_ns, periods) > 0

@@ -15,8 +15,7 @@ from enum import StrEnum
 from typing import Final
 
 from nodeward.api.core_v1.node import Node
-
-_NS: Final = 10**9
+from nodeward.base.duration import SECOND_NS
 
 _LABELS: Final = (
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
@@ -90,12 +89,12 @@ class Bucket:
     def take(self, now_ns: int) -> bool:
         if self.rate <= 0 or now_ns < self._full_ns:
             return False
-        self._full_ns = now_ns + round(_NS / self.rate)
+        self._full_ns = now_ns + round(SECOND_NS / self.rate)
         return True
 
     def wait_seconds(self, now_ns: int) -> float | None:
         """Until the next token; None: never at this rate."""
-        return None if self.rate <= 0 else max(0.0, (self._full_ns - now_ns) / _NS)
+        return None if self.rate <= 0 else max(0.0, (self._full_ns - now_ns) / SECOND_NS)
 
     def change(self, rate: float, now_ns: int) -> None:
         """Another rate; who is waiting for a token waits for the first one of the new rate."""
@@ -104,7 +103,7 @@ class Bucket:
         is_waiting = self.rate <= 0 or now_ns < self._full_ns
         self.rate = rate
         if rate > 0:
-            self._full_ns = now_ns + round(_NS / rate) if is_waiting else now_ns
+            self._full_ns = now_ns + round(SECOND_NS / rate) if is_waiting else now_ns
 
 
 @dataclass(slots=True)

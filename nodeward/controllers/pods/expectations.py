@@ -14,12 +14,12 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
 
 TIMEOUT_SECONDS: Final = 300.0
-_NS: Final = 10**9
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Expectations(Generic[K]):
         found = self._open.get(key)
         if found is None or found.is_met:
             return 0.0
-        return max(0.0, TIMEOUT_SECONDS - (self._clock.monotonic_ns() - found.since_ns) / _NS)
+        return max(0.0, TIMEOUT_SECONDS - (self._clock.monotonic_ns() - found.since_ns) / SECOND_NS)
 
     def forget(self, key: K) -> None:
         """`key` is gone, or another object by the same name."""

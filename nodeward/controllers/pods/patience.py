@@ -12,15 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.backoff import RETRY_CURVE, Curve
 from nodeward.machinery.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
-
-_NS: Final = 10**9
 
 
 @dataclass(slots=True)
@@ -42,14 +41,14 @@ class Patience(Generic[K]):
     def seconds_left(self, key: K, owner: ObjectMeta) -> float:
         """How long not to try for this owner yet; 0: go ahead."""
         found = self._find(key, owner)
-        return 0.0 if found is None else max(0.0, (found.until_ns - self._clock.monotonic_ns()) / _NS)
+        return 0.0 if found is None else max(0.0, (found.until_ns - self._clock.monotonic_ns()) / SECOND_NS)
 
     def refused(self, key: K, owner: ObjectMeta) -> float:
         """It failed once more: seconds to wait now."""
         found = self._find(key, owner)
         failures = 0 if found is None else found.failures
         wait = self._curve.wait(failures)
-        until_ns = self._clock.monotonic_ns() + round(wait * _NS)
+        until_ns = self._clock.monotonic_ns() + round(wait * SECOND_NS)
         self._refused[key] = _Refused(owner.uid, owner.generation, failures + 1, until_ns)
         return wait
 

@@ -16,6 +16,7 @@ from typing import Final, Generic, TypeVar
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.controllers.pods.state import is_ready
 from nodeward.machinery.backoff import Curve
@@ -27,7 +28,6 @@ FIRST_WAIT_SECONDS: Final = 1.0
 LONGEST_WAIT_SECONDS: Final = 300.0
 #: A pod that failed before it was this old failed right after it was made.
 SHORT_SECONDS: Final = 10
-_NS: Final = 10**9
 _CURVE: Final = Curve(initial=FIRST_WAIT_SECONDS, cap=LONGEST_WAIT_SECONDS)
 
 
@@ -70,13 +70,13 @@ class ShortLives(Generic[K]):
             known.failures = known.until_ns = 0
         now_ns = self._clock.now_ns()
         is_short = any(
-            pod.metadata.uid not in known.seen and now_ns - _made_ns(pod) < SHORT_SECONDS * _NS
+            pod.metadata.uid not in known.seen and now_ns - _made_ns(pod) < SHORT_SECONDS * SECOND_NS
             for pod in failed
         )
         known.seen = dict.fromkeys(pod.metadata.uid for pod in failed)
         if is_short:
             known.failed_ns = now_ns
-            wait_ns = round(_CURVE.wait(known.failures) * _NS)
+            wait_ns = round(_CURVE.wait(known.failures) * SECOND_NS)
             known.until_ns = self._clock.monotonic_ns() + wait_ns
             known.failures += 1
         elif not known.failures and not failed:
@@ -91,7 +91,7 @@ class ShortLives(Generic[K]):
     def seconds_left(self, key: K) -> float:
         """How long not to make another pod; 0: go ahead."""
         known = self._of.get(key)
-        return 0.0 if known is None else max(0.0, (known.until_ns - self._clock.monotonic_ns()) / _NS)
+        return 0.0 if known is None else max(0.0, (known.until_ns - self._clock.monotonic_ns()) / SECOND_NS)
 
     def forget(self, key: K) -> None:
         """The owner is gone."""

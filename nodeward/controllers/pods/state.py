@@ -10,9 +10,9 @@ from typing import Final
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import PodCondition
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339
 
-_NS: Final = 10**9
 _OVER: Final = ("Succeeded", "Failed")
 
 
@@ -56,7 +56,7 @@ def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
     if not min_ready_seconds:
         return is_ready(pod)
     since_ns = ready_since_ns(pod)
-    return since_ns is not None and since_ns + min_ready_seconds * _NS <= now_ns
+    return since_ns is not None and since_ns + min_ready_seconds * SECOND_NS <= now_ns
 
 
 def next_available_seconds(pods: Iterable[Pod], min_ready_seconds: int, now_ns: int) -> float | None:
@@ -64,8 +64,8 @@ def next_available_seconds(pods: Iterable[Pod], min_ready_seconds: int, now_ns: 
     if not min_ready_seconds:
         return None
     waits = [
-        since_ns + min_ready_seconds * _NS - now_ns
+        since_ns + min_ready_seconds * SECOND_NS - now_ns
         for since_ns in map(ready_since_ns, pods)
         if since_ns is not None
     ]
-    return min((wait / _NS for wait in waits if wait > 0), default=None)
+    return min((wait / SECOND_NS for wait in waits if wait > 0), default=None)

@@ -21,6 +21,7 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.api.readiness_v1alpha1 import NodeReadinessRule
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339, rfc3339
 from nodeward.controllers.controller import Tools, Work
 from nodeward.controllers.readiness_rules.known import KnownRules
@@ -52,7 +53,6 @@ STATUS_NODES: Final = 1000
 DRY_RUN_SECONDS: Final = 2.0
 LEAVING_SECONDS: Final = 1.0
 NOT_SERVED_SECONDS: Final = 30.0
-_NS: Final = 10**9
 
 
 class ReadinessRuleController:
@@ -167,7 +167,7 @@ class ReadinessRuleController:
                 self._fail(decision, name, error)
                 failed = error
             self._measures.evaluation.observe(
-                (self._clock.monotonic_ns() - began_ns) / _NS, decision.rule.name
+                (self._clock.monotonic_ns() - began_ns) / SECOND_NS, decision.rule.name
             )
         if failed is not None:
             raise failed
@@ -222,13 +222,13 @@ class ReadinessRuleController:
             tell(self._recorder, node, rule, action)
             self._measures.operations.inc(rule.name, action.value)
             if changed_ns is not None and not rule.is_leaving:
-                seconds = max((self._clock.now_ns() - changed_ns) / _NS, 0.0)
+                seconds = max((self._clock.now_ns() - changed_ns) / SECOND_NS, 0.0)
                 self._measures.latency.observe(seconds, rule.name, f"{action.value}_taint")
         if completes(decision):
             self._measures.completed.inc(rule.name)
             made = node.metadata.creation_timestamp
             if action is Action.REMOVE and changed_ns is not None and made:
-                seconds = (changed_ns - parse_rfc3339(made)) / _NS
+                seconds = (changed_ns - parse_rfc3339(made)) / SECOND_NS
                 if seconds > 0:
                     self._measures.bootstrap.observe(seconds, rule.name)
 
@@ -256,7 +256,7 @@ class ReadinessRuleController:
         record = self._known.records.get(name)
         if rule is None or mine is None or record is None:
             return None
-        self._measures.last.set(self._clock.now_ns() // _NS, name)
+        self._measures.last.set(self._clock.now_ns() // SECOND_NS, name)
         try:
             if mine.is_leaving:
                 return await self._let_go(rule, mine)

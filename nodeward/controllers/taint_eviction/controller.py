@@ -19,6 +19,7 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.references import ObjectReference, Taint
 from nodeward.api.errors import ApiError
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
 from nodeward.controllers.controller import Tools, Work
 from nodeward.controllers.pods.by_node import PodsByNode
@@ -29,7 +30,6 @@ from nodeward.rules.taints import NO_EXECUTE, with_effect
 
 WORKERS: Final = 32
 REASON: Final = "TaintManagerEviction"
-_NS: Final = 10**9
 _BUCKETS: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 180.0, 240.0)
 
 #: namespace and name
@@ -130,7 +130,7 @@ class TaintEvictionController:
             if leaving.stay.end_ns is not None and leaving.stay.end_ns <= now_ns:
                 return  # its moment has come already, and is not put off
             leaving.stay = found
-        self._queue.add_after(key, (found.end_ns - now_ns) / _NS)
+        self._queue.add_after(key, (found.end_ns - now_ns) / SECOND_NS)
 
     def _cancel(self, key: PodKey) -> None:
         leaving = self._leaving.pop(key, None)
@@ -146,7 +146,7 @@ class TaintEvictionController:
         if leaving is None or leaving.is_deleted or leaving.stay.end_ns is None:
             return None
         if leaving.stay.end_ns > now_ns:
-            return (leaving.stay.end_ns - now_ns) / _NS
+            return (leaving.stay.end_ns - now_ns) / SECOND_NS
         pod = self._pods.informer.get(key[1], key[0])
         if pod is None or pod.metadata.uid != leaving.uid:
             return None
@@ -164,7 +164,7 @@ class TaintEvictionController:
                 raise
         leaving.is_deleted = True
         self._deletions.inc()
-        self._latency.observe((self._clock.monotonic_ns() - leaving.stay.end_ns) / _NS)
+        self._latency.observe((self._clock.monotonic_ns() - leaving.stay.end_ns) / SECOND_NS)
         return None
 
     async def _mark(self, pod: Pod) -> None:

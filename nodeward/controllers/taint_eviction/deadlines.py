@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.rules.taints import NO_EXECUTE
 from nodeward.rules.tolerations import AnyTaint, AnyToleration, first_tolerating
 
-_NS: Final = 10**9
 _NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
@@ -60,7 +60,7 @@ def stay(
     if not limits:
         return FOR_GOOD
     since = {key: _since(key, keys, before, now_ns) for key in limits}
-    return Stay(min(since[key] + seconds * _NS for key, seconds in limits.items()), since)
+    return Stay(min(since[key] + seconds * SECOND_NS for key, seconds in limits.items()), since)
 
 
 def _since(key: str, keys: Mapping[str, None], before: Mapping[str, int], now_ns: int) -> int:

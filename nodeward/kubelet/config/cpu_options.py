@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nodeward.base.duration import SECOND, DurationError, parse_duration
+from nodeward.base.duration import SECOND_NS, DurationError, parse_duration
 from nodeward.base.problems import Problems
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config.reading import nearest
@@ -22,7 +22,7 @@ ACROSS_CORES: Final = "distribute-cpus-across-cores"
 STRICT_RESERVATION: Final = "strict-cpu-reservation"
 UNCORE_CACHE: Final = "prefer-align-cpus-by-uncorecache"
 SCALE_DELAY: Final = "scale-delay-time"
-LONGEST_SCALE_DELAY: Final = 10 * SECOND
+LONGEST_SCALE_DELAY: Final = 10 * SECOND_NS
 
 _ALPHA: Final = (ALIGN_BY_SOCKET, ACROSS_CORES, SCALE_DELAY)
 _BETA: Final = (ACROSS_NUMA,)

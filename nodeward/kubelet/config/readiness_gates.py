@@ -13,7 +13,7 @@ import msgspec
 from nodeward.api.core_v1.container import Probe
 from nodeward.api.core_v1.node import NodeReadinessGate
 from nodeward.api.core_v1.references import Taint
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.fieldpath import FieldPath
 from nodeward.base.problems import Problems
 from nodeward.features.gates import Gates
@@ -74,9 +74,9 @@ def _probe(tree: dict[str, Any] | None, gate: FieldPath, problems: Problems) -> 
             )
     return GateProbe(
         probe,
-        (probe.period_seconds or 10) * SECOND,
-        (probe.timeout_seconds or 1) * SECOND,
-        probe.initial_delay_seconds * SECOND,
+        (probe.period_seconds or 10) * SECOND_NS,
+        (probe.timeout_seconds or 1) * SECOND_NS,
+        probe.initial_delay_seconds * SECOND_NS,
         probe.success_threshold or 1,
         probe.failure_threshold or 3,
     )

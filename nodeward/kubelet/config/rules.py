@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from nodeward.base.cpuset import CPUSet, CPUSetError
-from nodeward.base.duration import MILLISECOND, SECOND, format_duration
+from nodeward.base.duration import MILLISECOND_NS, SECOND_NS, format_duration
 from nodeward.base.problems import Problems
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config.cpu_options import CPU_POLICIES, TOPOLOGY_POLICIES, TOPOLOGY_SCOPES
@@ -120,7 +120,7 @@ def _check_pairs(tree: Mapping[str, Any], problems: Problems) -> None:
 def _check_shutdown(tree: Mapping[str, Any], problems: Problems) -> None:
     whole, critical = (tree.get(name, 0) for name in _SHUTDOWN)
     for name, span in zip(_SHUTDOWN, (whole, critical), strict=True):
-        if span < 0 or 0 < span < SECOND:
+        if span < 0 or 0 < span < SECOND_NS:
             problems.wrong(name, format_duration(span), "must be either zero or otherwise >= 1 sec")
     if critical > whole:
         what = f"must be <= shutdownGracePeriod {format_duration(whole)}"
@@ -169,9 +169,9 @@ def _check_gated(tree: Mapping[str, Any], gates: Gates, problems: Problems) -> N
             "FeatureGate KubeletCrashLoopBackOffMax not enabled, "
             "CrashLoopBackOff.MaxContainerRestartPeriod must not be set",
         )
-    elif longest is not None and not 1000 <= longest // MILLISECOND <= 300_000:
+    elif longest is not None and not 1000 <= longest // MILLISECOND_NS <= 300_000:
         problems.wrong(at, format_duration(longest), "must be set between 1s and 300s")
     period = tree.get("cpuCFSQuotaPeriod")
-    if period is not None and period != 100 * MILLISECOND and not gates.enabled("CustomCPUCFSQuotaPeriod"):
+    if period is not None and period != 100 * MILLISECOND_NS and not gates.enabled("CustomCPUCFSQuotaPeriod"):
         what = "requires feature gate CustomCPUCFSQuotaPeriod"
         problems.wrong("cpuCFSQuotaPeriod", format_duration(period), what)

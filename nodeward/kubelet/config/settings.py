@@ -14,7 +14,7 @@ from typing import Any, Final
 from nodeward.api.core_v1.container import Probe
 from nodeward.api.core_v1.node import NodeReadinessGate
 from nodeward.api.core_v1.references import Taint
-from nodeward.base.duration import HOUR, MINUTE, SECOND
+from nodeward.base.duration import HOUR_NS, MINUTE_NS, SECOND_NS
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config.cpu_options import CpuManagerOptions
 from nodeward.kubelet.config.reserved import Reservation
@@ -23,10 +23,10 @@ DEFAULT_PORT: Final = 10250
 DEFAULT_HEALTHZ_PORT: Final = 10248
 DEFAULT_MAX_PODS: Final = 110
 DEFAULT_LEASE_SECONDS: Final = 40
-DEFAULT_UPDATE_NS: Final = 10 * SECOND
-DEFAULT_REPORT_NS: Final = 5 * MINUTE
+DEFAULT_UPDATE_NS: Final = 10 * SECOND_NS
+DEFAULT_REPORT_NS: Final = 5 * MINUTE_NS
 DEFAULT_MAX_IMAGES: Final = 50
-DEFAULT_MAX_RESTART_NS: Final = 300 * SECOND
+DEFAULT_MAX_RESTART_NS: Final = 300 * SECOND_NS
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -36,8 +36,8 @@ class GateProbe:
 
     #: exactly one of exec, httpGet, tcpSocket, grpc is set
     action: Probe
-    period_ns: int = 10 * SECOND
-    timeout_ns: int = SECOND
+    period_ns: int = 10 * SECOND_NS
+    timeout_ns: int = SECOND_NS
     initial_delay_ns: int = 0
     success_threshold: int = 1
     failure_threshold: int = 3
@@ -69,7 +69,7 @@ class KubeletSettings:
     client_ca_file: str = ""
     tls_cert_file: str = ""
     tls_private_key_file: str = ""
-    streaming_idle_ns: int = 4 * HOUR
+    streaming_idle_ns: int = 4 * HOUR_NS
 
     # -- the node object
     register_node: bool = True
@@ -92,7 +92,7 @@ class KubeletSettings:
     reservation: Reservation = field(default_factory=Reservation)
     cpu_policy: str = "none"
     cpu_options: CpuManagerOptions = field(default_factory=CpuManagerOptions)
-    cpu_reconcile_ns: int = 10 * SECOND
+    cpu_reconcile_ns: int = 10 * SECOND_NS
     memory_policy: str = "None"
     topology_policy: str = "none"
     topology_scope: str = "container"
@@ -100,8 +100,8 @@ class KubeletSettings:
 
     # -- pods
     static_pod_path: str = ""
-    sync_ns: int = MINUTE
-    file_check_ns: int = 20 * SECOND
+    sync_ns: int = MINUTE_NS
+    file_check_ns: int = 20 * SECOND_NS
     serialize_image_pulls: bool = True
     #: None: as many as there are, unless they are serialized
     max_parallel_image_pulls: int | None = None
@@ -116,7 +116,7 @@ class KubeletSettings:
     # -- the runtime
     runtime_endpoint: str = "unix:///run/containerd/containerd.sock"
     image_endpoint: str = ""
-    runtime_timeout_ns: int = 2 * MINUTE
+    runtime_timeout_ns: int = 2 * MINUTE_NS
     pod_logs_dir: str = "/var/log/pods"
     container_log_max_size: str = "10Mi"
     container_log_max_files: int = 5
@@ -127,4 +127,4 @@ class KubeletSettings:
     @property
     def lease_renew_ns(self) -> int:
         """A quarter of the time the lease lasts."""
-        return self.lease_seconds * SECOND // 4
+        return self.lease_seconds * SECOND_NS // 4

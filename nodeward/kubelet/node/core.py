@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from nodeward.api.core_v1.node import Node
-from nodeward.base.duration import MILLISECOND
+from nodeward.base.duration import MILLISECOND_NS
 from nodeward.base.timestamp import rfc3339
 from nodeward.kubelet.node.conditions import NodeEvent, NodeFacts
 from nodeward.kubelet.node.features import DeclaredFeatures
@@ -24,7 +24,7 @@ from nodeward.machinery.clock import Chance
 from nodeward.rules.readiness import LabelChanges
 
 #: How often a node that was never Ready looks whether it is.
-_FAST_NS: Final = 100 * MILLISECOND
+_FAST_NS: Final = 100 * MILLISECOND_NS
 _NO_OUTCOMES: Final[Mapping[str, ProbeOutcome]] = MappingProxyType({})
 _NO_LABELS: Final = LabelChanges()
 

@@ -16,14 +16,14 @@ from typing import Any, Final
 
 from nodeward.api.coordination_v1 import Lease, LeaseSpec
 from nodeward.api.meta import ObjectMeta, OwnerReference
-from nodeward.base.duration import MILLISECOND, SECOND
+from nodeward.base.duration import MILLISECOND_NS, SECOND_NS
 from nodeward.base.timestamp import rfc3339_micro
 from nodeward.machinery.clock import Chance
 
 NAMESPACE: Final = "kube-node-lease"
 _TRIES: Final = 5
-_FIRST_WAIT_NS: Final = 200 * MILLISECOND
-_LONGEST_WAIT_NS: Final = 7 * SECOND
+_FIRST_WAIT_NS: Final = 200 * MILLISECOND_NS
+_LONGEST_WAIT_NS: Final = 7 * SECOND_NS
 #: Renewals are spread by this part of their interval.
 _JITTER: Final = 0.04
 
@@ -102,7 +102,7 @@ class LeaseCore:
                 self._is_known = True
                 self._owner_told = self._node_uid
                 self._failures = 0
-                interval = self._seconds * SECOND // 4
+                interval = self._seconds * SECOND_NS // 4
                 self.next_ns = monotonic_ns + int(interval * (1 + _JITTER * chance.uniform(0.0, 1.0)))
             case Outcome.EXISTS:
                 self._is_known, self._owner_told = True, ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodeward.base.duration import MILLISECOND, SECOND, format_duration
+from nodeward.base.duration import MILLISECOND_NS, SECOND_NS, format_duration
 from nodeward.kubelet.pods.commands import RecordEvent
 
 NORMAL: Final = "Normal"
@@ -20,7 +20,7 @@ def pulling(container: str, image: str) -> RecordEvent:
 
 
 def pulled(container: str, image: str, seconds: float, size: int) -> RecordEvent:
-    took = format_duration(int(seconds * SECOND) // MILLISECOND * MILLISECOND)
+    took = format_duration(int(seconds * SECOND_NS) // MILLISECOND_NS * MILLISECOND_NS)
     text = (
         f'Successfully pulled image "{image}" in {took} ({took} including waiting). Image size: {size} bytes.'
     )

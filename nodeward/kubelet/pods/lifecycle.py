@@ -17,7 +17,7 @@ from typing import Final
 from nodeward.api.core_v1.container import ResourceRequirements
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import PodStatus
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import invariant
 from nodeward.kubelet.pods.adoption import adopt
 from nodeward.kubelet.pods.commands import Command, DeleteFromApi, RecordEvent, UpdateResources
@@ -129,7 +129,7 @@ class PodLifecycle:
         state = self._state
         state.is_deletion = True
         seconds = state.pod.metadata.deletion_grace_period_seconds
-        grace_ns = state.grace_ns() if seconds is None else max(1, seconds) * SECOND
+        grace_ns = state.grace_ns() if seconds is None else max(1, seconds) * SECOND_NS
         begin_end(state, now_ns, grace_ns, out)
 
     # -- from the agent itself
@@ -162,7 +162,7 @@ class PodLifecycle:
             state.is_failed = True
             state.reason, state.message = reason, message
             state.disruption = message if is_disruption else ""
-        begin_end(state, now_ns, state.grace_ns() if grace is None else int(max(1.0, grace) * SECOND), out)
+        begin_end(state, now_ns, state.grace_ns() if grace is None else int(max(1.0, grace) * SECOND_NS), out)
         return self._go_on(now_ns, out)
 
     def volumes_failed(self, message: str, now_ns: int) -> list[Command]:
@@ -272,7 +272,7 @@ class PodLifecycle:
         probe = spec.liveness_probe if kind == LIVENESS else spec.startup_probe
         grace_ns = state.grace_ns()
         if probe is not None and probe.termination_grace_period_seconds is not None:
-            grace_ns = probe.termination_grace_period_seconds * SECOND
+            grace_ns = probe.termination_grace_period_seconds * SECOND_NS
         if life.role is Role.SIDECAR:
             text = f"Init container {spec.name} failed {kind} probe"
             life.is_restart_due = True

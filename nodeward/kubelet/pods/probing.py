@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodeward.api.core_v1.container import Probe
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.pods.commands import RecordEvent
 
 STARTUP: Final = "startup"
@@ -38,7 +38,7 @@ class ProbePlan:
     @property
     def first_ns(self) -> int:
         """Not before."""
-        return self.started_ns + self.probe.initial_delay_seconds * SECOND
+        return self.started_ns + self.probe.initial_delay_seconds * SECOND_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class ProbeWorker:
 
     def began(self, now_ns: int) -> None:
         """A probe was sent: the next is due a period later, on the same beat unless the agent was late."""
-        period = max(1, self.plan.probe.period_seconds) * SECOND
+        period = max(1, self.plan.probe.period_seconds) * SECOND_NS
         late = (now_ns - self.next_ns) // period
         self.next_ns += (late + 1) * period
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from nodeward.api.core_v1.container import ContainerRestartRule
-from nodeward.base.duration import SECOND, format_duration
+from nodeward.base.duration import SECOND_NS, format_duration
 from nodeward.kubelet.pods.commands import Command
 from nodeward.kubelet.pods.container_life import AnyContainer, ContainerLife, Role
 from nodeward.kubelet.pods.event_texts import backing_off, pull_backing_off
@@ -97,7 +97,7 @@ def after_exit(state: PodState, life: ContainerLife, at_ns: int, now_ns: int) ->
     if at_ns - life.restart_update_ns > STABLE_NS:
         life.crash_failures = 0
     if life.crash_failures:
-        life.retry_ns = at_ns + int(state.rules.crash_curve.wait(life.crash_failures - 1) * SECOND)
+        life.retry_ns = at_ns + int(state.rules.crash_curve.wait(life.crash_failures - 1) * SECOND_NS)
         life.show_ns = now_ns + NOTICE_NS
 
 
@@ -108,9 +108,9 @@ def count_restart(life: ContainerLife, now_ns: int) -> None:
 
 
 def after_failed_pull(state: PodState, life: ContainerLife, reason: str, message: str, now_ns: int) -> None:
-    if now_ns - life.image_update_ns > 2 * int(state.rules.image_curve.cap) * SECOND:
+    if now_ns - life.image_update_ns > 2 * int(state.rules.image_curve.cap) * SECOND_NS:
         life.image_failures = 0
-    wait_ns = int(state.rules.image_curve.wait(life.image_failures) * SECOND)
+    wait_ns = int(state.rules.image_curve.wait(life.image_failures) * SECOND_NS)
     life.image_failures += 1
     life.image_update_ns = now_ns
     life.wait(reason, message, now_ns + wait_ns)
@@ -126,7 +126,7 @@ def show_wait(state: PodState, life: ContainerLife, out: list[Command]) -> None:
         life.reason = PULL_BACK_OFF
         out.extend(pull_backing_off(life.spec.name, image))
         return
-    wait_ns = int(state.rules.crash_curve.wait(life.crash_failures - 1) * SECOND)
+    wait_ns = int(state.rules.crash_curve.wait(life.crash_failures - 1) * SECOND_NS)
     where = f"container={life.spec.name} pod={state.full_name()}"
     life.reason = CRASH_LOOP
     life.message = f"back-off {format_duration(wait_ns)} restarting failed {where}"

@@ -11,16 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from nodeward.base.duration import MINUTE, SECOND
+from nodeward.base.duration import MINUTE_NS, SECOND_NS
 from nodeward.features.gates import Gates
 from nodeward.machinery.backoff import Curve
 
 #: A start that failed for another reason than its image is tried again after this.
-RETRY_NS: Final = 10 * SECOND
+RETRY_NS: Final = 10 * SECOND_NS
 #: What happened is shown this long before the waiting for the next try is.
-NOTICE_NS: Final = 2 * SECOND
+NOTICE_NS: Final = 2 * SECOND_NS
 #: A container that ran this long is not crashing: the next failure counts as the first.
-STABLE_NS: Final = 10 * MINUTE
+STABLE_NS: Final = 10 * MINUTE_NS
 #: No container is stopped with less, whatever is left of the grace period.
 LEAST_GRACE_SECONDS: Final = 2
 #: Termination messages of all containers of a pod together, in bytes.

@@ -10,7 +10,7 @@ its wait is over; when no main container runs, or will run again, the pod ends.
 
 from __future__ import annotations
 
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.pods.commands import Command, RecordEvent, RemoveContainer, StartContainer, StartSandbox
 from nodeward.kubelet.pods.container_life import ContainerLife, Role, State, Stop
 from nodeward.kubelet.pods.event_texts import NORMAL
@@ -132,7 +132,7 @@ def _is_past_deadline(state: PodState, now_ns: int) -> bool:
     seconds = state.pod.spec.active_deadline_seconds
     if seconds is None or state.is_ending:
         return False
-    at_ns = state.start_ns + seconds * SECOND
+    at_ns = state.start_ns + seconds * SECOND_NS
     if now_ns < at_ns:
         state.wake(at_ns)
         return False

@@ -15,7 +15,7 @@ from typing import Final
 from nodeward.api.core_v1.container import ResourceRequirements
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import PodCondition, PodStatus
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.quantity import Quantity
 from nodeward.base.timestamp import parse_rfc3339, rfc3339
 from nodeward.kubelet.pods.container_life import POST_START, ContainerLife, Role, State
@@ -174,4 +174,4 @@ class PodState:
     def grace_ns(self) -> int:
         """What the pod's spec gives its containers to stop."""
         seconds = self.pod.spec.termination_grace_period_seconds
-        return max(1, 30 if seconds is None else seconds) * SECOND
+        return max(1, 30 if seconds is None else seconds) * SECOND_NS

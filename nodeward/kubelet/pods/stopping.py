@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.pods.commands import Command, RemovePod, RunHook, StopContainer
 from nodeward.kubelet.pods.container_life import PRE_STOP, ContainerLife, Role, State, Stop
 from nodeward.kubelet.pods.event_texts import killing
@@ -34,7 +34,7 @@ def begin_stop(life: ContainerLife, message: str, now_ns: int, end_ns: int, out:
     if lifecycle is not None and lifecycle.pre_stop is not None and end_ns > now_ns:
         life.stop = Stop.HOOK
         life.hook = PRE_STOP
-        out.append(RunHook(life.spec.name, PRE_STOP, (end_ns - now_ns) / SECOND))
+        out.append(RunHook(life.spec.name, PRE_STOP, (end_ns - now_ns) / SECOND_NS))
     else:
         life.stop = Stop.TURN
         life.hook = ""
@@ -56,7 +56,7 @@ def advance_stop(
 
 
 def _ask(life: ContainerLife, now_ns: int, out: list[Command]) -> None:
-    left = (life.stop_ns - now_ns) / SECOND
+    left = (life.stop_ns - now_ns) / SECOND_NS
     out.append(StopContainer(life.spec.name, max(float(LEAST_GRACE_SECONDS), left)))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.fielderror import quote
 from nodeward.kubelet.probing.answer import Answer, joined, seconds_text
 from nodeward.machinery.clock import Clock
@@ -37,7 +38,7 @@ async def ask_grpc(host: str, port: int, service: str, timeout: float, clock: Cl
         except TimeoutError:
             text = f"timeout: failed to connect service {quote(address)} within {span}: context deadline exceeded"
             return Answer(False, text)
-        left = timeout - (clock.monotonic_ns() - began_ns) / 1e9
+        left = timeout - (clock.monotonic_ns() - began_ns) / SECOND_NS
         try:
             async with clock.timeout(left):
                 state = await _check(channel, service)

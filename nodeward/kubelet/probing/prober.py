@@ -10,6 +10,7 @@ from typing import Final
 
 from nodeward.api.core_v1.container import Container, EphemeralContainer, Probe
 from nodeward.api.core_v1.pod import Pod
+from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.config.settings import GateProbe
 from nodeward.kubelet.container_request import container_of
 from nodeward.kubelet.expansion import expand_all
@@ -50,7 +51,7 @@ class NetworkProber:
 
     async def gate_probe(self, gate: GateProbe) -> ProbeOutcome:
         """One probe of the node. What cannot be asked has not been seen to hold."""
-        timeout = gate.timeout_ns / 1e9
+        timeout = gate.timeout_ns / SECOND_NS
         if gate.action.exec is not None:
             answer = await ask_node(gate.action.exec.command, timeout, self._clock)
         else:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.errors import ApiError
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.reporting.core import CheckResult, ReporterCore, patch_of
 from nodeward.kubelet.reporting.settings import ReporterSettings
@@ -83,7 +83,7 @@ class Reporter:
 
     async def run(self) -> None:
         clock = self._client.clock
-        interval = self._settings.interval_ns / SECOND
+        interval = self._settings.interval_ns / SECOND_NS
         wait = _FIRST_WAIT
         # Before anything is known: a condition left by somebody's former life must not count.
         await self._tell()
@@ -99,7 +99,7 @@ class Reporter:
         clock = self._client.clock
         started = clock.monotonic_ns()
         result = await self._check()
-        self._seconds.observe((clock.monotonic_ns() - started) / SECOND)
+        self._seconds.observe((clock.monotonic_ns() - started) / SECOND_NS)
         self._checks.inc("success" if result.is_success else "failure")
         return result
 

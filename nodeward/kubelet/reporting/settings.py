@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from nodeward.base.duration import SECOND, DurationError, parse_duration
+from nodeward.base.duration import SECOND_NS, DurationError, parse_duration
 from nodeward.base.errors import ConfigError
 from nodeward.base.fielderror import quote
 from nodeward.rules.names import dns_subdomain, label_key_faults
@@ -32,7 +32,7 @@ class ReporterSettings:
     condition: str
     #: http or https
     endpoint: str
-    interval_ns: int = 30 * SECOND
+    interval_ns: int = 30 * SECOND_NS
     #: 0: never write what has not changed
     heartbeat_ns: int = 0
     strategy: str = FOREVER
@@ -72,7 +72,7 @@ class _Variables:
             self.wrong("|".join(names), value, f"{error}; want a span of time such as 30s")
             return least_ns
         if span < least_ns:
-            self.wrong("|".join(names), value, f"must be at least {least_ns // SECOND}s")
+            self.wrong("|".join(names), value, f"must be at least {least_ns // SECOND_NS}s")
         return span
 
     def truth(self, name: str) -> bool:
@@ -104,7 +104,7 @@ def read_environment(environment: Mapping[str, str]) -> ReporterSettings:
         node,
         condition,
         endpoint,
-        variables.span("CHECK_INTERVAL", "POLL_INTERVAL", default=_INTERVAL, least_ns=SECOND),
+        variables.span("CHECK_INTERVAL", "POLL_INTERVAL", default=_INTERVAL, least_ns=SECOND_NS),
         variables.span("HEARTBEAT_PERIOD", default="0s", least_ns=0),
         strategy,
         variables.truth("IMPERSONATE_NODE"),

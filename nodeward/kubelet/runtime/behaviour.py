@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from nodeward.base.duration import parse_duration
+from nodeward.base.duration import SECOND_NS, parse_duration
 
 PREFIX: Final = "simulation.nodeward.dev/"
 WHOLE_POD: Final = "pod"
@@ -48,7 +48,7 @@ class Behaviour:
     run_time_ns: int | None = None
     exit_code: int = 0
     crashes: int = 0
-    crash_after_ns: int = 10**9
+    crash_after_ns: int = SECOND_NS
     ready_after_ns: int = 0
     unhealthy_after_ns: int | None = None
     stop_delay_ns: int = 0

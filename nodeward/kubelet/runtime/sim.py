@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import ContainerStatus
 from nodeward.base.cpuset import CPUSetError
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.features.declared.abilities import MOUNT_OPTIONS, USER_NAMESPACES_HOST_NETWORK, able
 from nodeward.kubelet.pods.container_life import POST_START
@@ -63,7 +64,6 @@ _SIGKILL_CODE: Final = 137
 MOST_OUTPUT: Final = 16 * 1024
 #: What is shown of a container that was running when its machine went down.
 _UNKNOWN_CODE: Final = 255
-_NS: Final = 1e9
 #: Pods have addresses in 10.64.0.0/10.
 _FIRST_NETWORK: Final = 64
 _NETWORKS: Final = 64
@@ -222,7 +222,7 @@ class SimRuntime:
             self._tell(ImagePulling(uid, name, image))
             wait_ns += behaviour.pull_time_ns
         if wait_ns:
-            seconds = behaviour.pull_time_ns / _NS
+            seconds = behaviour.pull_time_ns / SECOND_NS
             self._later(container, wait_ns, lambda: self._begin(uid, container, images, is_present, seconds))
         else:
             self._begin(uid, container, images, is_present, 0.0)
@@ -233,7 +233,7 @@ class SimRuntime:
         if found is None or found.exited is not None:
             return
         now = self._clock.now_ns()
-        kill_ns = now + int(grace_seconds * _NS)
+        kill_ns = now + int(grace_seconds * SECOND_NS)
         if found.asked_ns is None:
             found.asked_ns = now
         elif kill_ns >= found.kill_ns:
@@ -431,7 +431,7 @@ class SimRuntime:
             if container.exited is None:
                 callback()
 
-        container.timer = self._clock.call_later(wait_ns / _NS, due)
+        container.timer = self._clock.call_later(wait_ns / SECOND_NS, due)
 
     def _is_known(self, uid: str, container: SimContainer) -> bool:
         mine = self._pods.get(uid)

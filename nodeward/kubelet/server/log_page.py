@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Final
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
 from nodeward.base.timestamp import TimestampError, parse_rfc3339
@@ -15,7 +16,6 @@ from nodeward.machinery.serving.answer import Answer
 from nodeward.machinery.serving.pouring import Pouring
 
 TEXT: Final = "text/plain"
-_SECOND: Final = 10**9
 _STREAMS: Final = {
     "": frozenset({"stdout", "stderr"}),
     "All": frozenset({"stdout", "stderr"}),
@@ -87,7 +87,7 @@ def read_options(query: Mapping[str, str], now_ns: int) -> LogOptions:
         is_previous=_flag(query, "previous"),
         tail_lines=tail_lines,
         limit_bytes=limit,
-        since_ns=since or (now_ns - seconds * _SECOND if seconds is not None else 0),
+        since_ns=since or (now_ns - seconds * SECOND_NS if seconds is not None else 0),
         has_timestamps=_flag(query, "timestamps"),
         streams=_STREAMS[stream],
     )

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.runtime.interface import ExecRequest
 from nodeward.kubelet.simulated import shell
@@ -34,7 +34,7 @@ async def run_to_end(
     """Run a command; without a view of the container it only says what it would have run. Raises TimeoutError."""
     if view is None:
         return shell.CommandResult(0, f"simulated: {' '.join(request.command)}\n".encode())
-    end_ns = clock.monotonic_ns() + int(timeout * SECOND) if timeout else 0
+    end_ns = clock.monotonic_ns() + int(timeout * SECOND_NS) if timeout else 0
     return await shell.run(view, request.command, stdin, clock, end_ns)
 
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from nodeward.api.core_v1.container import Container, EphemeralContainer
 from nodeward.api.core_v1.pod import Pod
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.config.settings import GateProbe
 from nodeward.kubelet.container_request import container_of
@@ -40,7 +40,7 @@ from nodeward.machinery.clock import Chance, Clock
 SIMULATED: Final = b"this container is simulated: it runs nothing and writes nothing\n"
 _SAID: Final = "simulated"
 #: Pods that start in the same second read the same answer of the API.
-_FRESH_NS: Final = SECOND
+_FRESH_NS: Final = SECOND_NS
 
 
 class SimulatedMachines:

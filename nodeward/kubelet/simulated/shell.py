@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.expansion import expand_with
 from nodeward.kubelet.simulated.container_view import ContainerView
@@ -193,7 +193,7 @@ async def _sleep(call: _Call) -> CommandResult:
     except ValueError:
         text = f"sleep: invalid time interval '{' '.join(call.args)}'\n"
         return CommandResult(1, b"", text.encode())
-    left = (call.end_ns - call.clock.monotonic_ns()) / SECOND if call.end_ns else seconds
+    left = (call.end_ns - call.clock.monotonic_ns()) / SECOND_NS if call.end_ns else seconds
     await call.clock.sleep(min(seconds, max(left, 0.0)))
     if left < seconds:
         raise TimeoutError

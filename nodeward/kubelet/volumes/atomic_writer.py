@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 
 DATA: Final = "..data"
@@ -150,8 +151,8 @@ def _may_give_away() -> bool:
 
 
 def _fresh_directory(target: Path, now_ns: int) -> Path:
-    moment = datetime.fromtimestamp(now_ns // 1_000_000_000, UTC)
-    number = now_ns % 1_000_000_000
+    moment = datetime.fromtimestamp(now_ns // SECOND_NS, UTC)
+    number = now_ns % SECOND_NS
     while True:
         directory = target / f"..{moment:%Y_%m_%d_%H_%M_%S}.{number}"
         try:

@@ -21,14 +21,14 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.service import Service
 from nodeward.api.core_v1.storage import PersistentVolume, PersistentVolumeClaim
 from nodeward.api.errors import ApiError
-from nodeward.base.duration import MINUTE, SECOND
+from nodeward.base.duration import MINUTE_NS, SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Clock
 
-OBJECT_TTL_NS: Final = MINUTE
-SERVICES_TTL_NS: Final = 10 * SECOND
+OBJECT_TTL_NS: Final = MINUTE_NS
+SERVICES_TTL_NS: Final = 10 * SECOND_NS
 _SHOWN: Final = {"ConfigMap": "configmap", "Secret": "secret"}
 #: How many are remembered; past it the oldest go.
 _MOST: Final = 4096
@@ -140,7 +140,7 @@ class ObjectCache:
     ) -> _T:
         now_ns = self._clock.monotonic_ns()
         value = await read()
-        lasts_ns = 1440 * MINUTE if getattr(value, "immutable", None) else ttl_ns
+        lasts_ns = 1440 * MINUTE_NS if getattr(value, "immutable", None) else ttl_ns
         self._known.pop(key, None)
         self._known[key] = _Remembered(value, now_ns + lasts_ns, now_ns)
         while len(self._known) > _MOST:

@@ -13,7 +13,7 @@ from nodeward.api.core_v1.cluster import ServiceAccount
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.volume import ServiceAccountTokenProjection
 from nodeward.api.errors import ApiError
-from nodeward.base.duration import HOUR, SECOND
+from nodeward.base.duration import HOUR_NS, SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.machinery.client import Client
@@ -21,7 +21,7 @@ from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.eager import own_task
 
 #: A token that lasts longer is still renewed once a day.
-_MAX_AGE_NS: Final = 24 * HOUR
+_MAX_AGE_NS: Final = 24 * HOUR_NS
 #: Not all pods of a node at the same moment.
 _SPREAD_SECONDS: Final = 10.0
 _DEFAULT_SECONDS: Final = 3600
@@ -88,7 +88,7 @@ class Tokens:
             TokenRequest, ServiceAccount, account, meta.namespace, "token", request
         )
         expires_ns = parse_rfc3339(answer.status.expiration_timestamp or "")
-        lasts_ns = (answer.spec.expiration_seconds or seconds) * SECOND
-        spread_ns = int(self._chance.uniform(0, min(_SPREAD_SECONDS, seconds / 100)) * SECOND)
+        lasts_ns = (answer.spec.expiration_seconds or seconds) * SECOND_NS
+        spread_ns = int(self._chance.uniform(0, min(_SPREAD_SECONDS, seconds / 100)) * SECOND_NS)
         renew_ns = min(expires_ns - lasts_ns // 5, expires_ns - lasts_ns + _MAX_AGE_NS) - spread_ns
         return _Token(answer.status.token, renew_ns, expires_ns)

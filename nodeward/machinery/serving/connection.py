@@ -31,6 +31,7 @@ from nodeward.api.errors import (
     method_not_allowed,
     request_entity_too_large,
 )
+from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.clock import Clock, Timer
 from nodeward.machinery.serving.answer import TEXT, Answer, Streaming, Tunnel, failure
 from nodeward.machinery.serving.sending import Outgoing, RawSink, StreamSink, ask_when_silent, head, switching
@@ -45,7 +46,6 @@ _GZIP_IN_THREAD: Final = 512 << 10
 _READ_AHEAD: Final = 16
 #: Headers of which every value counts; of all others the first does, as in Go.
 _REPEATED: Final = ("impersonate-group", "impersonate-extra-", "x-stream-protocol-version")
-_SECOND: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,11 +442,11 @@ class HttpConnection(asyncio.Protocol):
     def _expect(self, seconds: float) -> None:
         """The peer's turn: what it is to send must be here in so many seconds."""
         if self._task is None:
-            self._deadline_ns = self._clock.monotonic_ns() + int(seconds * _SECOND)
+            self._deadline_ns = self._clock.monotonic_ns() + int(seconds * SECOND_NS)
 
     def _note_progress(self) -> None:
         self._taken = self._outgoing.pushed - self._outgoing.buffered
-        self._stall_ns = self._clock.monotonic_ns() + int(self._limits.stall_seconds * _SECOND)
+        self._stall_ns = self._clock.monotonic_ns() + int(self._limits.stall_seconds * SECOND_NS)
 
     def _be_patient(self) -> None:
         self._is_patient = True
@@ -469,7 +469,7 @@ class HttpConnection(asyncio.Protocol):
             if now >= self._deadline_ns:
                 self._is_closing = True
                 self._transport.abort() if self._wire_bytes else self._transport.close()
-            left = min(left, max(self._deadline_ns - now, 0) / _SECOND)
+            left = min(left, max(self._deadline_ns - now, 0) / SECOND_NS)
         # A closed transport may still hold what the peer does not read, so looking goes on until it is gone.
         self._timer = self._clock.call_later(max(left, 0.001), self._look)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.scheduler.framework.status import Code, Status
 
 if TYPE_CHECKING:
@@ -51,6 +52,6 @@ class Stopwatch:
         return found
 
     def _add(self, point: str, plugin: str, status: str, began: int) -> None:
-        seconds = (self._now_ns() - began) / 1e9
+        seconds = (self._now_ns() - began) / SECOND_NS
         self._points[point] = self._points.get(point, 0.0) + seconds
         self._tell(point, plugin, status, seconds)

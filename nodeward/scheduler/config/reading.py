@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from nodeward.base.duration import SECOND, DurationError, parse_duration
+from nodeward.base.duration import SECOND_NS, DurationError, parse_duration
 from nodeward.base.fielderror import invalid, not_supported
 from nodeward.base.fieldpath import FieldPath
 from nodeward.base.problems import Problems
@@ -112,7 +112,7 @@ class Fields:
         if span is None:
             self.wrong(name, value, "want a span of time, for example 15s or 1m30s")
             return default
-        return span / SECOND or default
+        return span / SECOND_NS or default
 
     def _mistyped(self, name: str, value: object, wanted: str) -> None:
         self.wrong(name, value, f"want {wanted}, got {called(value)}")

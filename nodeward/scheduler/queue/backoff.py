@@ -14,11 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import invariant
 from nodeward.scheduler.queue.heap import PodHeap
 from nodeward.scheduler.queue.queued_pod import NEVER, QueuedPod, SortKey
-
-SECOND_NS: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import invariant
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Resource
 from nodeward.scheduler.framework.plugin import PreEnqueue
 from nodeward.scheduler.framework.pod import PodView
-from nodeward.scheduler.queue.backoff import SECOND_NS, BackoffQueue, BackoffRule
+from nodeward.scheduler.queue.backoff import BackoffQueue, BackoffRule
 from nodeward.scheduler.queue.gates import Gates
 from nodeward.scheduler.queue.heap import PodHeap
 from nodeward.scheduler.queue.hints import HintMap, Hints, Strategy, verdict

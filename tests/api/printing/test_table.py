@@ -16,6 +16,7 @@ from nodeward.api.errors import ApiError
 from nodeward.api.meta import KubeObject
 from nodeward.api.printing import Include, parse_include, partial_metadata, partial_metadata_list, table
 from nodeward.api.scheme import SCHEME, Kind
+from nodeward.base.duration import SECOND_NS
 from tests.api.printing.objects import CREATED, NOW, decode
 from tests.api.recorded import recorded_body
 
@@ -70,7 +71,7 @@ def test_a_table_is_the_one_kubernetes_sends(sample: str, kind: Kind, spec: dict
     obj = msgspec.json.decode(raw, type=kind.type)
     created = obj.metadata.creation_timestamp
     assert created is not None
-    now_ns = NOW - 10 * 60 * 10**9
+    now_ns = NOW - 10 * 60 * SECOND_NS
     answer = _table(kind, (obj, None), resource_version="<resourceVersion>", now_ns=now_ns)
     assert _without_descriptions(answer) == expected
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from tests.apiserver.running import Caller, running, settings
@@ -23,7 +24,7 @@ def test_a_pod_waits_for_the_account_that_a_controller_is_about_to_make() -> Non
             account = {"metadata": {"name": "default"}}
             await caller.send("POST", "/api/v1/namespaces/young/serviceaccounts", account)
             response = await creating
-            return response.status, (clock.elapsed_ns - before) / 1e9
+            return response.status, (clock.elapsed_ns - before) / SECOND_NS
 
     status, seconds = run_virtual(scenario)
     assert status == 201
@@ -37,7 +38,7 @@ def test_a_pod_is_refused_when_the_account_does_not_come() -> None:
             await caller.send("POST", "/api/v1/namespaces", {"metadata": {"name": "young"}})
             before = clock.elapsed_ns
             status, body = await caller.json("POST", PODS, POD)
-            return status, body["message"], (clock.elapsed_ns - before) / 1e9
+            return status, body["message"], (clock.elapsed_ns - before) / SECOND_NS
 
     status, message, seconds = run_virtual(scenario)
     assert status == 403

@@ -20,6 +20,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.service import Service, ServicePort, ServiceSpec
 from nodeward.apiserver.admission.quota_tally import Tally
 from nodeward.apiserver.admission.resource_quota import PATIENCE_NS, ResourceQuota
+from nodeward.base.duration import SECOND_NS
 from nodeward.rules.quota import usage
 from tests.apiserver.admission.world import (
     admitted,
@@ -185,7 +186,7 @@ def test_a_pod_that_should_be_gone_is_not_charged_for_ever() -> None:
     env = world(quota(pods="1"), lost)
     plugin = ResourceQuota(env)
     assert "used: pods=1" in forbidden(plugin, create(pod("a")))
-    env.clock.elapsed_ns += 61 * 10**9  # type: ignore[attr-defined]
+    env.clock.elapsed_ns += 61 * SECOND_NS  # type: ignore[attr-defined]
     admitted(plugin, create(pod("a")))
 
 

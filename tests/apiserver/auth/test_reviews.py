@@ -29,9 +29,10 @@ from nodeward.apiserver.auth.authenticate import Authenticator
 from nodeward.apiserver.auth.chain import Authorizers
 from nodeward.apiserver.auth.rbac import RbacAuthorizer
 from nodeward.apiserver.auth.user import NO_OPINION, Attributes, Decision, FieldTerm, User, Verdict
+from nodeward.base.duration import SECOND_NS
 
 JANE = User("jane", "7", ("devs",), {"b": ("2",), "a": ("1",)})
-NOW = 1_767_225_600 * 10**9
+NOW = 1_767_225_600 * SECOND_NS
 PODS = ResourceAttributes(verb="list", resource="pods", namespace="ns")
 
 

@@ -18,10 +18,10 @@ from nodeward.apiserver.auth.token_keys import TokenKey, b64, load_key, unb64
 from nodeward.apiserver.auth.token_request import TokenIssuer
 from nodeward.apiserver.auth.tokens import BoundObject, TokenRefused, TokenSigner, TokenVerifier, Verified
 from nodeward.apiserver.auth.user import User
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 
-SECOND = 10**9
-NOW = 1_767_225_600 * SECOND
+NOW = 1_767_225_600 * SECOND_NS
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
@@ -113,8 +113,8 @@ def test_the_claims_are_those_of_kubernetes() -> None:
     assert json.loads(unb64(text.split(".")[0])) == {"alg": "ES256", "kid": key().key_id}
     assert claims(text) == {
         "aud": ["vault"],
-        "exp": NOW // SECOND + 1200,
-        "iat": NOW // SECOND,
+        "exp": NOW // SECOND_NS + 1200,
+        "iat": NOW // SECOND_NS,
         "iss": ISSUER,
         "jti": "id-1",
         "kubernetes.io": {
@@ -123,7 +123,7 @@ def test_the_claims_are_those_of_kubernetes() -> None:
             "pod": {"name": "p", "uid": "pod-uid"},
             "serviceaccount": {"name": "bot", "uid": "sa-uid"},
         },
-        "nbf": NOW // SECOND,
+        "nbf": NOW // SECOND_NS,
         "sub": "system:serviceaccount:ns:bot",
     }
 
@@ -150,10 +150,10 @@ def test_the_user_of_a_pods_token_knows_its_pod_and_node() -> None:
 def test_a_token_is_good_from_a_minute_before_until_a_minute_after_its_time() -> None:
     world = World()
     check, text = verifier(world), token(world, request(seconds=600))
-    assert check.verify(text, now_ns=NOW - 60 * SECOND)
-    assert check.verify(text, now_ns=NOW + 660 * SECOND)
-    assert refusal(check, text, NOW - 61 * SECOND) == "service account token is not valid yet"
-    assert refusal(check, text, NOW + 661 * SECOND) == "service account token has expired"
+    assert check.verify(text, now_ns=NOW - 60 * SECOND_NS)
+    assert check.verify(text, now_ns=NOW + 660 * SECOND_NS)
+    assert refusal(check, text, NOW - 61 * SECOND_NS) == "service account token is not valid yet"
+    assert refusal(check, text, NOW + 661 * SECOND_NS) == "service account token has expired"
     assert check.verify(text, now_ns=NOW)
 
 
@@ -198,9 +198,9 @@ def test_a_token_dies_with_its_service_account_even_when_it_was_seen_before() ->
     assert check.verify(text, now_ns=NOW)
     world.objects["ServiceAccount", "ns", "bot"] = BoundObject("new-uid")
     assert refusal(check, text) == "service account UID (new-uid) does not match claim (sa-uid)"
-    world.objects["ServiceAccount", "ns", "bot"] = BoundObject("sa-uid", deleted_ns=NOW - 61 * SECOND)
+    world.objects["ServiceAccount", "ns", "bot"] = BoundObject("sa-uid", deleted_ns=NOW - 61 * SECOND_NS)
     assert refusal(check, text) == "service account ns/bot has been deleted"
-    world.objects["ServiceAccount", "ns", "bot"] = BoundObject("sa-uid", deleted_ns=NOW - 59 * SECOND)
+    world.objects["ServiceAccount", "ns", "bot"] = BoundObject("sa-uid", deleted_ns=NOW - 59 * SECOND_NS)
     assert check.verify(text, now_ns=NOW)
     del world.objects["ServiceAccount", "ns", "bot"]
     assert refusal(check, text) == 'serviceaccounts "bot" not found'
@@ -220,7 +220,7 @@ def test_a_token_dies_with_the_object_it_is_bound_to(kind: str, namespace: str, 
         refusal(check, text)
         == f"{what} UID (new) does not match service account {what} ref claim ({old.uid})"
     )
-    world.objects[kind, namespace, name] = BoundObject(old.uid, deleted_ns=NOW - 61 * SECOND)
+    world.objects[kind, namespace, name] = BoundObject(old.uid, deleted_ns=NOW - 61 * SECOND_NS)
     assert refusal(check, text) == "service account token has been invalidated"
     del world.objects[kind, namespace, name]
     assert refusal(check, text) == "service account token has been invalidated"
@@ -281,7 +281,7 @@ def test_a_lifetime_is_between_ten_minutes_and_two_to_the_32_seconds() -> None:
 def test_a_cap_shortens_the_lifetime_and_warns() -> None:
     out, warnings = issuer(World(), max_seconds=900).issue(request(), "ns", "bot", now_ns=NOW, token_id="i")
     assert warnings == ["requested expiration of 3600 seconds shortened to 900 seconds"]
-    assert claims(out.status.token)["exp"] == NOW // SECOND + 900
+    assert claims(out.status.token)["exp"] == NOW // SECOND_NS + 900
     assert out.spec.expiration_seconds == 900
 
 
@@ -289,14 +289,14 @@ def test_the_usual_token_of_a_pod_lasts_a_year_but_says_an_hour() -> None:
     asked = request(("Pod", "p", ""), 3607)
     out, _ = issuer(World()).issue(asked, "ns", "bot", now_ns=NOW, token_id="i")
     said = claims(out.status.token)
-    assert said["exp"] == NOW // SECOND + 365 * 24 * 3600
+    assert said["exp"] == NOW // SECOND_NS + 365 * 24 * 3600
     assert out.status.expiration_timestamp == "2026-01-01T01:00:07Z"
     bound = said["kubernetes.io"]
     assert isinstance(bound, dict)
-    assert bound["warnafter"] == NOW // SECOND + 3607
+    assert bound["warnafter"] == NOW // SECOND_NS + 3607
     for other in (request(None, 3607), request(("Pod", "p", ""), 3607, ("vault",))):
         made, _ = issuer(World()).issue(other, "ns", "bot", now_ns=NOW, token_id="i")
-        assert claims(made.status.token)["exp"] == NOW // SECOND + 3607
+        assert claims(made.status.token)["exp"] == NOW // SECOND_NS + 3607
 
 
 def test_bad_requests_are_refused_in_kubernetes_words() -> None:

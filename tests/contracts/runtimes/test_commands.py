@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.runtime.interface import (
     ContainerExited,
     ContainerFailed,
@@ -14,8 +15,6 @@ from nodeward.kubelet.runtime.interface import (
 )
 from tests.contracts.runtimes.ground import BROKEN, DEAF, LOOK, SERVES, Act, Ground, Scene, ends
 from tests.patience import PATIENCE_SECONDS
-
-_NS = 1e9
 
 
 def test_a_runtime_says_what_it_is(ground: Ground) -> None:
@@ -178,7 +177,7 @@ def test_a_container_that_does_not_listen_is_killed_after_its_grace_and_not_befo
         scene.runtime.stop_container(pod.metadata.uid, "c0", 1)
         exited = await scene.exited(pod)
         assert (exited.exit_code, exited.reason) == (137, "Error")
-        assert 0.99 * _NS <= exited.at_ns - asked_ns <= 10 * _NS
+        assert 0.99 * SECOND_NS <= exited.at_ns - asked_ns <= 10 * SECOND_NS
 
     ground.play(play)
 

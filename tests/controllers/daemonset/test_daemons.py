@@ -10,6 +10,7 @@ from nodeward.api.apps_v1 import DaemonSet, DaemonSetStatus
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.controllers.pods.ownership import controller_of
 from nodeward.controllers.revisions import HASH_LABEL
 from nodeward.machinery.clock import VirtualClock
@@ -166,7 +167,7 @@ def test_of_two_pods_on_a_node_the_older_stays() -> None:
 
 def test_failed_pods_are_replaced_but_less_and_less_often() -> None:
     async def main(clock: VirtualClock) -> None:
-        async with daemons(clock, nodes=1, start_seconds=10**9) as each:
+        async with daemons(clock, nodes=1, start_seconds=SECOND_NS) as each:
             made: list[str] = []
             each.kubelets.pods.add_handler(lambda pod: made.append(pod.metadata.name))
             await each.create(daemon_set(), seconds=1)

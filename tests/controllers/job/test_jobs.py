@@ -10,6 +10,7 @@ import pytest
 from nodeward.api.batch_v1 import Job
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.meta import LabelSelector, ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.controllers import CONTROLLERS
 from nodeward.controllers.job.pod_facts import TRACKING, is_tracked
 from nodeward.controllers.pods.ownership import controller_of
@@ -89,7 +90,7 @@ def test_failed_pods_are_replaced_after_ten_seconds_and_twice_as_long_each_time(
     async def main(clock: VirtualClock) -> None:
         async with jobs(clock, lambda pod: 1, seconds=0.5, start_seconds=0.5) as (each, _):
             born: list[int] = []
-            each.kubelets.pods.add_handler(lambda pod: born.append(clock.now_ns() // 10**9))
+            each.kubelets.pods.add_handler(lambda pod: born.append(clock.now_ns() // SECOND_NS))
             await each.create(job(backoff_limit=4), HOUR)
             gaps = [after - before for before, after in pairwise(born)]
             assert [round(gap / 10) for gap in gaps] == [1, 2, 4, 8]
@@ -110,7 +111,7 @@ def test_pauses_after_failures_never_pass_ten_minutes() -> None:
     async def main(clock: VirtualClock) -> None:
         async with jobs(clock, lambda pod: 1, seconds=0.5, start_seconds=0.5) as (each, _):
             born: list[float] = []
-            each.kubelets.pods.add_handler(lambda pod: born.append(clock.now_ns() / 10**9))
+            each.kubelets.pods.add_handler(lambda pod: born.append(clock.now_ns() / SECOND_NS))
             await each.create(job(backoff_limit=9), 3 * HOUR)
             gaps = [after - before for before, after in pairwise(born)]
             assert len(gaps) == 9

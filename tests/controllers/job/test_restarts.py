@@ -6,6 +6,7 @@ import pytest
 
 from nodeward.api.batch_v1 import Job
 from nodeward.api.core_v1.pod import Pod
+from nodeward.base.duration import SECOND_NS
 from nodeward.controllers.job.pod_facts import is_tracked
 from nodeward.machinery.clock import SeededChance, VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
@@ -52,7 +53,7 @@ def test_pods_that_end_and_go_while_nobody_looks_are_counted() -> None:
             await each.cluster.pass_time(30)
             for pod in await each.pods(lambda pod: True):
                 await each.cluster.client.delete(Pod, pod.metadata.name, pod.metadata.namespace)
-            await Doomed(each.cluster, ONLY_JOBS, chance, 10**9).live(60)
+            await Doomed(each.cluster, ONLY_JOBS, chance, SECOND_NS).live(60)
             one = await found(each)
             assert (one.status.succeeded, one.status.failed) == (3, 0)
             assert "Complete" in conditions(one)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.controllers.node_lifecycle.health import Health, Periods, unknown_conditions
 from tests.controllers.node_lifecycle.nodes import CREATED, NOW, node
 
-S = 10**9
 PERIODS = Periods()
 WALL = parse_rfc3339(NOW)
 
@@ -17,41 +17,41 @@ def health(ready: str = "True") -> Health:
 
 def test_a_node_may_be_silent_for_the_grace_period_and_not_longer() -> None:
     known = health()
-    assert not known.is_silent(50 * S, PERIODS)
-    assert known.is_silent(50 * S + 1, PERIODS)
+    assert not known.is_silent(50 * SECOND_NS, PERIODS)
+    assert known.is_silent(50 * SECOND_NS + 1, PERIODS)
 
 
 def test_a_renewed_lease_is_a_sign_of_life_and_an_old_one_is_not() -> None:
     known = health()
-    known.see_lease("2026-01-01T00:00:10.000000Z", 40 * S)
-    assert not known.is_silent(90 * S, PERIODS)
-    known.see_lease("2026-01-01T00:00:10.000000Z", 80 * S)
-    known.see_lease("2026-01-01T00:00:09.000000Z", 85 * S)
-    assert known.is_silent(91 * S, PERIODS)
+    known.see_lease("2026-01-01T00:00:10.000000Z", 40 * SECOND_NS)
+    assert not known.is_silent(90 * SECOND_NS, PERIODS)
+    known.see_lease("2026-01-01T00:00:10.000000Z", 80 * SECOND_NS)
+    known.see_lease("2026-01-01T00:00:09.000000Z", 85 * SECOND_NS)
+    assert known.is_silent(91 * SECOND_NS, PERIODS)
 
 
 def test_a_moved_heartbeat_is_a_sign_of_life_and_any_other_change_is_not() -> None:
     known, changed = health(), node("True", ("MemoryPressure", "True"), labels={"a": "b"})
-    known.see(changed, 40 * S)
-    assert known.is_silent(51 * S, PERIODS)
+    known.see(changed, 40 * SECOND_NS)
+    assert known.is_silent(51 * SECOND_NS, PERIODS)
     changed.status.conditions[0].last_heartbeat_time = "2026-01-01T00:00:40Z"
-    known.see(changed, 40 * S)
-    assert not known.is_silent(90 * S, PERIODS)
+    known.see(changed, 40 * SECOND_NS)
+    assert not known.is_silent(90 * SECOND_NS, PERIODS)
 
 
 def test_a_node_that_never_reported_has_the_startup_period_from_its_creation() -> None:
     young = node("")
     young.metadata.creation_timestamp = NOW
-    known = Health(young, 100 * S, WALL + 30 * S)
-    assert not known.is_silent(130 * S, PERIODS)
-    assert known.is_silent(130 * S + 1, PERIODS)
+    known = Health(young, 100 * SECOND_NS, WALL + 30 * SECOND_NS)
+    assert not known.is_silent(130 * SECOND_NS, PERIODS)
+    assert known.is_silent(130 * SECOND_NS + 1, PERIODS)
 
 
 def test_what_this_controller_writes_itself_is_no_sign_of_life() -> None:
     known = health("")
     written = node("Unknown")
     written.status.conditions[0].last_heartbeat_time = CREATED
-    known.see(written, 500 * S)
+    known.see(written, 500 * SECOND_NS)
     assert known.heard_ns < 0
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.controllers.node_lifecycle.zones import (
     Bucket,
     Census,
@@ -17,7 +18,6 @@ from nodeward.controllers.node_lifecycle.zones import (
 )
 from tests.controllers.node_lifecycle.nodes import node
 
-S = 10**9
 RATES = Rates()
 
 
@@ -53,26 +53,26 @@ def test_the_name_of_a_zone() -> None:
 
 def test_a_bucket_gives_one_at_once_and_then_one_each_time() -> None:
     bucket = Bucket(0.1, 0)
-    assert [at for at in range(31) if bucket.take(at * S)] == [0, 10, 20, 30]
-    assert bucket.wait_seconds(34 * S) == 6.0
+    assert [at for at in range(31) if bucket.take(at * SECOND_NS)] == [0, 10, 20, 30]
+    assert bucket.wait_seconds(34 * SECOND_NS) == 6.0
 
 
 def test_a_slower_rate_holds_from_now_on_and_none_gives_nothing() -> None:
     bucket = Bucket(0.1, 0)
     assert bucket.take(0)
-    bucket.change(0.01, 5 * S)
-    assert bucket.wait_seconds(5 * S) == 100.0
-    bucket.change(0.0, 10 * S)
-    assert (bucket.take(1000 * S), bucket.wait_seconds(1000 * S)) == (False, None)
-    bucket.change(0.1, 1000 * S)
-    assert not bucket.take(1009 * S)
-    assert bucket.take(1010 * S)
+    bucket.change(0.01, 5 * SECOND_NS)
+    assert bucket.wait_seconds(5 * SECOND_NS) == 100.0
+    bucket.change(0.0, 10 * SECOND_NS)
+    assert (bucket.take(1000 * SECOND_NS), bucket.wait_seconds(1000 * SECOND_NS)) == (False, None)
+    bucket.change(0.1, 1000 * SECOND_NS)
+    assert not bucket.take(1009 * SECOND_NS)
+    assert bucket.take(1010 * SECOND_NS)
 
 
 def test_who_waited_for_nothing_gets_a_token_at_the_new_rate_too() -> None:
     bucket = Bucket(0.1, 0)
-    bucket.change(0.01, 5 * S)
-    assert bucket.take(5 * S)
+    bucket.change(0.01, 5 * SECOND_NS)
+    assert bucket.take(5 * SECOND_NS)
 
 
 def rates(zones: Zones) -> dict[str, float]:
@@ -82,22 +82,22 @@ def rates(zones: Zones) -> dict[str, float]:
 def test_one_lost_zone_is_emptied_at_the_usual_rate_and_all_lost_zones_are_not() -> None:
     zones = Zones(RATES)
     assert zones.assess({"a": Census(10, 0), "b": Census(10, 0)}, 0) is Disruption.NONE
-    assert zones.assess({"a": Census(0, 10), "b": Census(10, 0)}, S) is Disruption.NONE
+    assert zones.assess({"a": Census(0, 10), "b": Census(10, 0)}, SECOND_NS) is Disruption.NONE
     assert rates(zones) == {"a": 0.1, "b": 0.1}
-    assert zones.assess({"a": Census(0, 10), "b": Census(0, 10)}, 2 * S) is Disruption.BEGINS
-    assert zones.assess({"a": Census(0, 10), "b": Census(0, 10)}, 3 * S) is Disruption.NONE
+    assert zones.assess({"a": Census(0, 10), "b": Census(0, 10)}, 2 * SECOND_NS) is Disruption.BEGINS
+    assert zones.assess({"a": Census(0, 10), "b": Census(0, 10)}, 3 * SECOND_NS) is Disruption.NONE
     assert rates(zones) == {"a": 0.0, "b": 0.0}
-    assert zones.assess({"a": Census(0, 10), "b": Census(1, 9)}, 4 * S) is Disruption.ENDS
+    assert zones.assess({"a": Census(0, 10), "b": Census(1, 9)}, 4 * SECOND_NS) is Disruption.ENDS
     assert rates(zones) == {"a": 0.1, "b": 0.0}
 
 
 def test_zones_without_nodes_are_forgotten_and_nodes_that_do_not_count_lose_nothing() -> None:
     zones = Zones(RATES)
     zones.assess({"a": Census(1, 0), "b": Census(1, 0)}, 0)
-    assert zones.assess({"a": Census(1, 0)}, S) is Disruption.NONE
+    assert zones.assess({"a": Census(1, 0)}, SECOND_NS) is Disruption.NONE
     assert list(zones.of) == ["a"]
     # All that counts is lost; a zone of uncounted nodes says nothing about that.
-    assert zones.assess({"a": Census(0, 1), "c": Census()}, 2 * S) is Disruption.BEGINS
+    assert zones.assess({"a": Census(0, 1), "c": Census()}, 2 * SECOND_NS) is Disruption.BEGINS
 
 
 def test_an_empty_cluster_is_not_a_lost_one() -> None:
@@ -114,10 +114,10 @@ def test_a_bucket_never_gives_more_than_its_fastest_rate_allows(
 ) -> None:
     bucket, now, given_at, fastest = Bucket(0.1, 0), 0, [-(10**18)], 0.1
     for wait, rate, is_change in steps:
-        now += wait * S
+        now += wait * SECOND_NS
         if is_change:
             fastest = max(fastest, rate)
             bucket.change(rate, now)
         if bucket.take(now):
-            assert now - given_at[-1] >= S / fastest
+            assert now - given_at[-1] >= SECOND_NS / fastest
             given_at.append(now)

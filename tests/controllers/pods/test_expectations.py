@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.controllers.pods.expectations import TIMEOUT_SECONDS, Expectations
 from nodeward.machinery.clock import VirtualClock
 
@@ -41,9 +42,9 @@ def test_a_pod_that_is_seen_dying_twice_counts_once() -> None:
 def test_after_five_minutes_the_wait_is_over() -> None:
     each, clock = expectations()
     each.expect("a", creations=1)
-    clock.elapsed_ns = int((TIMEOUT_SECONDS - 1) * 10**9)
+    clock.elapsed_ns = int((TIMEOUT_SECONDS - 1) * SECOND_NS)
     assert each.seconds_left("a") == 1.0
-    clock.elapsed_ns = int(TIMEOUT_SECONDS * 10**9)
+    clock.elapsed_ns = int(TIMEOUT_SECONDS * SECOND_NS)
     assert each.are_met("a")
 
 

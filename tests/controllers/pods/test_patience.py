@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.controllers.pods.patience import Patience
 from nodeward.machinery.backoff import Curve
 from nodeward.machinery.clock import VirtualClock
@@ -26,7 +27,7 @@ def test_nothing_is_tried_before_the_wait_is_over() -> None:
     each.refused("k", OWNER)
     clock.elapsed_ns = 400_000_000
     assert each.seconds_left("k", OWNER) == 0.6
-    clock.elapsed_ns = 10**9
+    clock.elapsed_ns = SECOND_NS
     assert each.seconds_left("k", OWNER) == 0
 
 

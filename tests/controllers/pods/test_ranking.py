@@ -10,12 +10,12 @@ from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.pod_status import ContainerStatus, PodCondition, PodStatus
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
 from nodeward.controllers.pods.ranking import DELETION_COST, deletion_cost, first_to_delete
 from nodeward.machinery.clock import VIRTUAL_START_NS
 
 NOW = VIRTUAL_START_NS
-_NS = 10**9
 
 
 def pod(
@@ -33,13 +33,13 @@ def pod(
     sidecar = Container(name="s", image="i", restart_policy="Always")
     conditions = []
     if ready is not None:
-        since = rfc3339(NOW - ready * _NS)
+        since = rfc3339(NOW - ready * SECOND_NS)
         conditions = [PodCondition(type="Ready", status="True", last_transition_time=since)]
     return Pod(
         metadata=ObjectMeta(
             name=name,
             uid=name,
-            creation_timestamp=rfc3339(NOW - age * _NS),
+            creation_timestamp=rfc3339(NOW - age * SECOND_NS),
             annotations={DELETION_COST: cost} if cost is not None else {},
         ),
         spec=PodSpec(node_name=node, containers=[Container(name="c", image="i")], init_containers=[sidecar]),

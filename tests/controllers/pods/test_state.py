@@ -5,6 +5,7 @@ from __future__ import annotations
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import PodCondition, PodStatus
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
 from nodeward.controllers.pods.state import (
     is_active,
@@ -16,11 +17,9 @@ from nodeward.controllers.pods.state import (
 )
 from nodeward.machinery.clock import VIRTUAL_START_NS as NOW
 
-_NS = 10**9
-
 
 def ready(seconds_ago: int) -> Pod:
-    since = rfc3339(NOW - seconds_ago * _NS)
+    since = rfc3339(NOW - seconds_ago * SECOND_NS)
     return Pod(
         status=PodStatus(
             phase="Running",

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeward.api.core_v1.references import Taint, Toleration
+from nodeward.base.duration import SECOND_NS
 from nodeward.controllers.taint_eviction.deadlines import Stay, stay
 from nodeward.rules.taints import seconds_until_eviction
 
-S = 10**9
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
 
@@ -25,11 +25,11 @@ def tolerate(key: str, seconds: int | None = None, operator: str = "Exists", val
 def ask(
     taints: list[Taint], tolerations: list[Toleration], before: Stay, at: int, *, numeric: bool = True
 ) -> Stay:
-    return stay(taints, tolerations, before.since, at * S, numeric=numeric)
+    return stay(taints, tolerations, before.since, at * SECOND_NS, numeric=numeric)
 
 
 def end(found: Stay) -> int | None:
-    return None if found.end_ns is None else found.end_ns // S
+    return None if found.end_ns is None else found.end_ns // SECOND_NS
 
 
 @pytest.mark.parametrize(
@@ -129,5 +129,5 @@ def test_the_end_is_never_later_than_if_the_taints_were_new_and_never_before_the
         fresh = seconds_until_eviction(taints, tolerations, numeric=True)
         assert (known.end_ns is None) == (fresh is None)
         if fresh is not None and known.end_ns is not None:
-            assert known.end_ns <= (now + fresh) * S
-            assert all(since <= now * S for since in known.since.values())
+            assert known.end_ns <= (now + fresh) * SECOND_NS
+            assert all(since <= now * SECOND_NS for since in known.since.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodeward.base.duration import MILLISECOND, SECOND
+from nodeward.base.duration import MILLISECOND_NS, SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.base.problems import Problems
 from nodeward.features.gates import Gates
@@ -75,8 +75,8 @@ def test_what_cannot_be_is_told(options: dict[str, str], gates: str, what: str) 
 
 def test_a_delay_from_nothing_to_ten_seconds_is_taken() -> None:
     both = f"{ALPHA},{EXCLUSIVE}"
-    assert read({"scale-delay-time": "500ms"}, both).scale_delay_ns == 500 * MILLISECOND
-    assert read({"scale-delay-time": "10s"}, both).scale_delay_ns == 10 * SECOND
+    assert read({"scale-delay-time": "500ms"}, both).scale_delay_ns == 500 * MILLISECOND_NS
+    assert read({"scale-delay-time": "10s"}, both).scale_delay_ns == 10 * SECOND_NS
     assert read({"scale-delay-time": "0s"}, ALPHA).scale_delay_ns == 0
     assert read({}).scale_delay_ns == 0
 

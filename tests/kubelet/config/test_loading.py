@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeward.api.core_v1.references import Taint
-from nodeward.base.duration import MINUTE, SECOND
+from nodeward.base.duration import MINUTE_NS, SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.kubelet.config import KubeletSettings, load_file, load_text
 
@@ -29,13 +29,13 @@ def test_an_empty_file_gives_the_defaults_of_kubernetes() -> None:
     assert load_text(b"", "kubelet.yaml", "1.37") == KubeletSettings()
     made = load("")
     assert (made.port, made.max_pods, made.lease_seconds, made.max_images) == (10250, 110, 40, 50)
-    assert (made.status_update_ns, made.status_report_ns) == (10 * SECOND, 5 * MINUTE)
-    assert made.lease_renew_ns == 10 * SECOND
-    assert (made.sync_ns, made.file_check_ns) == (MINUTE, 20 * SECOND)
+    assert (made.status_update_ns, made.status_report_ns) == (10 * SECOND_NS, 5 * MINUTE_NS)
+    assert made.lease_renew_ns == 10 * SECOND_NS
+    assert (made.sync_ns, made.file_check_ns) == (MINUTE_NS, 20 * SECOND_NS)
     assert made.serialize_image_pulls
     assert made.register_node
     assert made.cpu_policy == "none"
-    assert made.max_restart_ns == 300 * SECOND
+    assert made.max_restart_ns == 300 * SECOND_NS
 
 
 def test_what_the_file_says_is_taken() -> None:
@@ -48,21 +48,21 @@ def test_what_the_file_says_is_taken() -> None:
         "registerWithTaints: [{key: a, value: b, effect: NoSchedule}]\n"
     )
     assert (made.port, made.max_pods, made.register_node, made.lease_seconds) == (10350, 250, False, 20)
-    assert made.lease_renew_ns == 5 * SECOND
+    assert made.lease_renew_ns == 5 * SECOND_NS
     assert made.static_pod_path == "/etc/kubernetes/manifests"
-    assert made.sync_ns == 90 * SECOND
+    assert made.sync_ns == 90 * SECOND_NS
     assert (made.serialize_image_pulls, made.max_parallel_image_pulls) == (False, 4)
-    assert (made.shutdown_grace_ns, made.shutdown_grace_critical_ns) == (30 * SECOND, 10 * SECOND)
-    assert made.max_restart_ns == 20 * SECOND
+    assert (made.shutdown_grace_ns, made.shutdown_grace_critical_ns) == (30 * SECOND_NS, 10 * SECOND_NS)
+    assert made.max_restart_ns == 20 * SECOND_NS
     assert made.runtime_endpoint == "unix:///run/other.sock"
     assert made.cpu_policy == "static"
     assert made.taints == (Taint(key="a", value="b", effect="NoSchedule"),)
 
 
 def test_who_checks_at_other_times_reports_at_those_unless_told_otherwise() -> None:
-    assert load("nodeStatusUpdateFrequency: 20s").status_report_ns == 20 * SECOND
+    assert load("nodeStatusUpdateFrequency: 20s").status_report_ns == 20 * SECOND_NS
     both = load("nodeStatusUpdateFrequency: 20s\nnodeStatusReportFrequency: 1m")
-    assert (both.status_update_ns, both.status_report_ns) == (20 * SECOND, MINUTE)
+    assert (both.status_update_ns, both.status_report_ns) == (20 * SECOND_NS, MINUTE_NS)
 
 
 def test_fields_that_change_nothing_here_are_accepted_and_kept() -> None:
@@ -181,7 +181,11 @@ def test_readiness_gates_with_and_without_probes() -> None:
     assert storage.probe is None
     probe = agent.probe
     assert probe is not None
-    assert (probe.period_ns, probe.timeout_ns, probe.initial_delay_ns) == (5 * SECOND, SECOND, 3 * SECOND)
+    assert (probe.period_ns, probe.timeout_ns, probe.initial_delay_ns) == (
+        5 * SECOND_NS,
+        SECOND_NS,
+        3 * SECOND_NS,
+    )
     assert (probe.success_threshold, probe.failure_threshold) == (1, 2)
     assert probe.action.http_get is not None
     assert (probe.action.http_get.path, probe.action.http_get.scheme) == ("/", "HTTP")

@@ -10,7 +10,7 @@ from nodeward.api.codec import from_tree, to_tree
 from nodeward.api.core_v1.node import Node, NodeCondition, NodeReadinessGate
 from nodeward.api.patch.strategic import apply_strategic_merge_patch
 from nodeward.api.schema import schema_of
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config.settings import GateProbe, KubeletSettings, ReadinessGateSettings
 from nodeward.kubelet.node.conditions import ALL_WELL, NodeFacts
@@ -77,7 +77,7 @@ class Run:
 
     @property
     def monotonic_ns(self) -> int:
-        return int(self.seconds * SECOND)
+        return int(self.seconds * SECOND_NS)
 
     @property
     def now_ns(self) -> int:
@@ -100,7 +100,7 @@ class Run:
     def until(self, seconds: float) -> None:
         """Check when the core wants to, up to a moment."""
         while True:
-            due = self.look().next_check_ns / SECOND
+            due = self.look().next_check_ns / SECOND_NS
             if due > seconds:
                 self.seconds = seconds
                 return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeward.base.duration import MILLISECOND, SECOND
+from nodeward.base.duration import MILLISECOND_NS, SECOND_NS
 from nodeward.kubelet.node.lease import Create, LeaseCore, Outcome, Renew
 from nodeward.machinery.clock import VIRTUAL_START_NS, SeededChance
 
@@ -35,7 +35,7 @@ def test_a_lease_belongs_to_its_node_and_waits_for_it() -> None:
 def test_it_is_renewed_every_quarter_of_its_duration_with_a_small_spread() -> None:
     lease = core()
     lease.ended(Outcome.DONE, 0, CHANCE)
-    assert 10 * SECOND <= lease.next_ns <= 10.4 * SECOND
+    assert 10 * SECOND_NS <= lease.next_ns <= 10.4 * SECOND_NS
     request = lease.request(VIRTUAL_START_NS)
     assert isinstance(request, Renew)
     assert request.patch.keys() == {"spec"}
@@ -44,13 +44,13 @@ def test_it_is_renewed_every_quarter_of_its_duration_with_a_small_spread() -> No
 
 def test_one_that_is_there_already_is_taken_over_at_once() -> None:
     lease = core()
-    lease.ended(Outcome.EXISTS, 5 * SECOND, CHANCE)
-    assert lease.next_ns == 5 * SECOND
+    lease.ended(Outcome.EXISTS, 5 * SECOND_NS, CHANCE)
+    assert lease.next_ns == 5 * SECOND_NS
     request = lease.request(VIRTUAL_START_NS)
     assert isinstance(request, Renew)
     assert request.patch["metadata"]["ownerReferences"][0]["uid"] == "u1"
     assert request.patch["spec"]["holderIdentity"] == "n1"
-    lease.ended(Outcome.DONE, 5 * SECOND, CHANCE)
+    lease.ended(Outcome.DONE, 5 * SECOND_NS, CHANCE)
     request = lease.request(VIRTUAL_START_NS)
     assert isinstance(request, Renew)
     assert "metadata" not in request.patch
@@ -74,7 +74,7 @@ def test_a_failed_renewal_is_tried_five_times_at_once_then_with_growing_waits() 
     waits, resets = [], []
     for _ in range(12):
         resets.append(lease.ended(Outcome.FAILED, 0, CHANCE))
-        waits.append(lease.next_ns // MILLISECOND)
+        waits.append(lease.next_ns // MILLISECOND_NS)
     assert waits == [0, 0, 0, 0, 200, 400, 800, 1600, 3200, 6400, 7000, 7000]
     assert resets == [False, True, True, True, True] + [False] * 7
     lease.ended(Outcome.DONE, 0, CHANCE)
@@ -87,7 +87,7 @@ def test_a_lease_that_cannot_be_made_is_waited_for_from_the_first_failure() -> N
     waits = []
     for _ in range(7):
         lease.ended(Outcome.FAILED, 0, CHANCE)
-        waits.append(lease.next_ns // MILLISECOND)
+        waits.append(lease.next_ns // MILLISECOND_NS)
     assert waits == [200, 400, 800, 1600, 3200, 6400, 7000]
 
 
@@ -95,6 +95,6 @@ def test_a_lease_that_cannot_be_made_is_waited_for_from_the_first_failure() -> N
 def test_whatever_happens_the_next_request_is_soon(outcomes: list[Outcome]) -> None:
     lease = core()
     for outcome in outcomes:
-        lease.ended(outcome, 100 * SECOND, CHANCE)
-        assert 100 * SECOND <= lease.next_ns <= 111 * SECOND
+        lease.ended(outcome, 100 * SECOND_NS, CHANCE)
+        assert 100 * SECOND_NS <= lease.next_ns <= 111 * SECOND_NS
         assert lease.request(VIRTUAL_START_NS) is not None

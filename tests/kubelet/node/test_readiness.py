@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeward.api.core_v1.container import Probe, TCPSocketAction
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.config.settings import GateProbe
 from nodeward.kubelet.node.conditions import ALL_WELL, NodeFacts
 from nodeward.kubelet.node.gate_probes import GateProber, ProbeOutcome
@@ -157,13 +157,13 @@ def test_a_gate_that_left_the_spec_is_probed_no_more() -> None:
 
 
 def test_probes_keep_their_period_and_never_overlap() -> None:
-    prober = GateProber(GateProbe(Probe(), period_ns=5 * SECOND, initial_delay_ns=3 * SECOND), 0)
-    assert not prober.start(2 * SECOND)
-    assert prober.start(3 * SECOND)
-    assert not prober.start(20 * SECOND), "the first one still runs"
+    prober = GateProber(GateProbe(Probe(), period_ns=5 * SECOND_NS, initial_delay_ns=3 * SECOND_NS), 0)
+    assert not prober.start(2 * SECOND_NS)
+    assert prober.start(3 * SECOND_NS)
+    assert not prober.start(20 * SECOND_NS), "the first one still runs"
     prober.note(GOOD)
-    assert prober.start(20 * SECOND)
-    assert prober.next_ns == 25 * SECOND
+    assert prober.start(20 * SECOND_NS)
+    assert prober.next_ns == 25 * SECOND_NS
 
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(1, 4), st.integers(1, 4))

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from nodeward.api.core_v1.node import ContainerImage
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.quantity import Quantity
 from nodeward.kubelet.node.conditions import ALL_WELL, NodeFacts
 from nodeward.kubelet.node.core import NodeCore
@@ -76,7 +77,7 @@ def test_after_the_first_report_reports_are_evenly_apart() -> None:
         step = run.look()
         if step.patch is not None:
             moments.append(run.seconds)
-        run.seconds = step.next_check_ns / 1e9
+        run.seconds = step.next_check_ns / SECOND_NS
     assert 150 <= moments[0] <= 460, "the first report is spread, so that a fleet does not report at once"
     assert [b - a for a, b in itertools.pairwise(moments)] == [300.0] * 4
 

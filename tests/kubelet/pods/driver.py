@@ -14,7 +14,7 @@ from nodeward.api.core_v1.container import (
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.pod_status import ContainerStatus, PodCondition, PodStatus
 from nodeward.api.meta import ObjectMeta
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
 from nodeward.features.gates import Gates
 from nodeward.kubelet.pods.commands import (
@@ -41,7 +41,7 @@ from nodeward.kubelet.runtime.interface import (
     SandboxStarted,
 )
 
-BEGIN = 1_790_000_000 * SECOND
+BEGIN = 1_790_000_000 * SECOND_NS
 RULES = LifecycleRules(Gates.of("1.37"), ("10.0.0.1",), "sim")
 UID = "0a1b"
 
@@ -90,7 +90,7 @@ def deleted(pod: Pod, now_ns: int, grace: int = 30) -> Pod:
         uid=pod.metadata.uid,
         generation=2,
         annotations=pod.metadata.annotations,
-        deletion_timestamp=rfc3339(now_ns + grace * SECOND),
+        deletion_timestamp=rfc3339(now_ns + grace * SECOND_NS),
         deletion_grace_period_seconds=grace,
     )
     return Pod(metadata=meta, spec=pod.spec, status=pod.status)
@@ -153,7 +153,7 @@ class Node:
             case StopContainer(name, grace):
                 self.did.append(f"stop {name} {grace:g}")
                 if name in self.stubborn:
-                    self._later.append((self.now + int(grace * SECOND), name, 137))
+                    self._later.append((self.now + int(grace * SECOND_NS), name, 137))
                 else:
                     self.exit(name, self.code_on_stop)
             case RunHook(name, kind):
@@ -192,7 +192,7 @@ class Node:
 
     def run_for(self, seconds: float) -> None:
         """Let time pass, from one moment at which something is due to the next."""
-        end = self.now + int(seconds * SECOND)
+        end = self.now + int(seconds * SECOND_NS)
         for _ in range(10_000):
             due = self.life.next_deadline_ns()
             moments = [each[0] for each in self._later] + ([due] if due is not None else [])

@@ -7,7 +7,7 @@ import pytest
 from nodeward.api.core_v1.container import Probe, ResourceRequirements, VolumeMount
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import PodCondition, PodStatus
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import InvariantBroken
 from nodeward.base.quantity import Quantity
 from nodeward.features.gates import Gates
@@ -32,8 +32,8 @@ def was(name: str, attempt: int = 0, code: int | None = None) -> FoundContainer:
     id_ = f"{name}-{attempt}"
     exited = None
     if code is not None:
-        exited = ContainerExited(UID, name, id_, code, "Error" if code else "Completed", BEGIN - SECOND)
-    return FoundContainer(name, id_, attempt, f"{name}:1", "sha", BEGIN - 100 * SECOND, exited)
+        exited = ContainerExited(UID, name, id_, code, "Error" if code else "Completed", BEGIN - SECOND_NS)
+    return FoundContainer(name, id_, attempt, f"{name}:1", "sha", BEGIN - 100 * SECOND_NS, exited)
 
 
 def lived(pod: Pod) -> Pod:

@@ -12,7 +12,7 @@ from nodeward.api.core_v1.container import (
     ContainerRestartRuleOnExitCodes,
     Probe,
 )
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.pods.commands import (
     Command,
     DeleteFromApi,
@@ -239,7 +239,7 @@ class AnyLife(RuleBasedStateMachine):
 
     @rule(seconds=st.integers(0, 30))
     def time_passes(self, seconds: int) -> None:
-        self.now += seconds * SECOND
+        self.now += seconds * SECOND_NS
         self.do(self.life.tick(self.now))
 
     @rule(grace=st.integers(0, 40))

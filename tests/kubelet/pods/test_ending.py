@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nodeward.api.core_v1.pod_status import ContainerStatus, PodStatus
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.pods.state import SOURCE_ANNOTATION
 from nodeward.kubelet.runtime.interface import ContainerFailed, PodGone
 from tests.kubelet.pods.driver import BEGIN, UID, Node, a_pod, container, hooked
@@ -200,7 +200,7 @@ def test_an_active_deadline_fails_the_pod() -> None:
 def test_a_deadline_can_be_shortened_later() -> None:
     node = Node(a_pod(active_deadline_seconds=600)).start()
     node.do(node.life.update(a_pod(active_deadline_seconds=10), node.now))
-    assert node.life.next_deadline_ns() == BEGIN + 10 * SECOND
+    assert node.life.next_deadline_ns() == BEGIN + 10 * SECOND_NS
 
 
 def test_a_refused_pod_fails_shows_no_containers_and_starts_none() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
 from nodeward.features.gates import Gates
 from nodeward.kubelet.pods.rules import LifecycleRules
@@ -77,7 +77,7 @@ def test_crashes_restart_at_once_then_after_10_20_40_seconds_up_to_5_minutes() -
         exited = node.now
         while "c" not in node.running:
             node.run_for(1)
-        waits.append((node.started_at["c"] - exited) // SECOND)
+        waits.append((node.started_at["c"] - exited) // SECOND_NS)
         assert node.of().restart_count == count
     assert waits == [0, 10, 20, 40, 80, 160, 300, 300]
 

@@ -7,7 +7,7 @@ import pytest
 from nodeward.api.core_v1.container import Container, Probe
 from nodeward.api.core_v1.pod import PodReadinessGate
 from nodeward.api.core_v1.pod_status import PodCondition
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.pods.probing import ProbePlan, ProbeVerdict, ProbeWorker, probe_warning
 from tests.kubelet.pods.driver import BEGIN, Node, a_pod, container, sidecar
 
@@ -160,12 +160,12 @@ def worker(kind: str = "readiness", **fields: int) -> ProbeWorker:
 
 def test_nothing_is_probed_before_its_initial_delay_and_then_on_the_beat() -> None:
     one = worker(initial_delay_seconds=5)
-    assert not one.due(BEGIN + 5 * SECOND - 1)
-    assert one.due(BEGIN + 5 * SECOND)
-    one.began(BEGIN + 5 * SECOND)
-    assert one.next_ns == BEGIN + 15 * SECOND
-    one.began(BEGIN + 38 * SECOND)
-    assert one.next_ns == BEGIN + 45 * SECOND
+    assert not one.due(BEGIN + 5 * SECOND_NS - 1)
+    assert one.due(BEGIN + 5 * SECOND_NS)
+    one.began(BEGIN + 5 * SECOND_NS)
+    assert one.next_ns == BEGIN + 15 * SECOND_NS
+    one.began(BEGIN + 38 * SECOND_NS)
+    assert one.next_ns == BEGIN + 45 * SECOND_NS
 
 
 def test_a_row_of_failures_is_a_verdict_once() -> None:
@@ -192,14 +192,16 @@ def test_a_verdict_that_decides_an_instance_puts_the_worker_on_hold(
     one = worker(kind, failure_threshold=1)
     assert one.result(ok, BEGIN) is not None
     assert one.is_on_hold is is_on_hold
-    assert one.due(BEGIN + 100 * SECOND) is not is_on_hold
+    assert one.due(BEGIN + 100 * SECOND_NS) is not is_on_hold
     if is_on_hold:
-        assert one.result(ok, BEGIN + 100 * SECOND) is None
+        assert one.result(ok, BEGIN + 100 * SECOND_NS) is None
 
 
 def test_a_restarted_agent_can_spread_its_first_probes() -> None:
     plan = worker().plan
-    assert ProbeWorker(plan, BEGIN + 60 * SECOND, spread_ns=3 * SECOND).next_ns == BEGIN + 63 * SECOND
+    assert (
+        ProbeWorker(plan, BEGIN + 60 * SECOND_NS, spread_ns=3 * SECOND_NS).next_ns == BEGIN + 63 * SECOND_NS
+    )
 
 
 def test_a_probe_that_passed_oddly_has_its_own_event() -> None:

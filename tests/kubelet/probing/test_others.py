@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 
 from nodeward.api.core_v1.container import ExecAction, GRPCAction, HTTPGetAction, Probe, TCPSocketAction
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.config.settings import GateProbe
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.probing.answer import Answer
@@ -169,10 +169,10 @@ def test_gates_are_probed_on_the_node_itself() -> None:
                 Probe(exec=ExecAction(command=["true"])),
                 Probe(exec=ExecAction(command=["false"])),
             )
-            gates = [GateProbe(each, timeout_ns=int(PATIENCE_SECONDS) * SECOND) for each in actions]
+            gates = [GateProbe(each, timeout_ns=int(PATIENCE_SECONDS) * SECOND_NS) for each in actions]
             # Nobody answers there: this one waits as long as it may.
             nobody = Probe(grpc=GRPCAction(port=free_port()))
-            gates.append(GateProbe(nobody, timeout_ns=SECOND // 4))
+            gates.append(GateProbe(nobody, timeout_ns=SECOND_NS // 4))
             return [await prober.gate_probe(gate) for gate in gates]
 
     outcomes = asyncio.run(main())

@@ -11,7 +11,7 @@ from nodeward.api.core_v1.node import Node, NodeCondition
 from nodeward.api.meta import ObjectMeta
 from nodeward.apiserver.auth.user import AUTHENTICATED, User
 from nodeward.apiserver.server import ApiServer
-from nodeward.base.duration import SECOND
+from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.reporting.core import CheckResult
 from nodeward.kubelet.reporting.running import Reporter
 from nodeward.kubelet.reporting.settings import UNTIL_SUCCESS, ReporterSettings
@@ -63,7 +63,7 @@ class Scene:
         self.answer = OK
         self.check_seconds = 0.0
         self.metrics = Metrics()
-        chosen = ReporterSettings("n1", AGENT, URL, 30 * SECOND, **changes)
+        chosen = ReporterSettings("n1", AGENT, URL, 30 * SECOND_NS, **changes)
         client = Client(self.way, clock=clock, component="reporter", retry=None)
         self.reporter = Reporter(chosen, client, self._check, self.metrics)
 
@@ -166,7 +166,7 @@ def test_a_heartbeat_is_written_when_it_is_asked_for_and_moves_no_transition() -
         assert last.last_heartbeat_time != first.last_heartbeat_time
         assert 12 <= len(scene.way.patches) <= 15
 
-    play(act, heartbeat_ns=300 * SECOND)
+    play(act, heartbeat_ns=300 * SECOND_NS)
 
 
 @statement("5233-R34", part="cli")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodeward.base.duration import MINUTE, SECOND
+from nodeward.base.duration import MINUTE_NS, SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.kubelet.reporting.settings import ReporterSettings, read_environment
 
@@ -31,7 +31,7 @@ def test_the_names_of_the_proposal_are_understood() -> None:
         "n1",
         "network.kubernetes.io/cni-configured",
         "http://localhost:8080/healthz",
-        30 * SECOND,
+        30 * SECOND_NS,
         strategy="ReportOnSuccessAndTerminate",
     )
 
@@ -41,8 +41,8 @@ def test_the_names_of_node_readiness_controller_are_understood() -> None:
         "n1",
         "example.com/Agent",
         "https://localhost/ok?x=1",
-        10 * SECOND,
-        5 * MINUTE,
+        10 * SECOND_NS,
+        5 * MINUTE_NS,
         impersonates_node=True,
         metrics_address=":9445",
     )

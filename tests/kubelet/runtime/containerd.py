@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.clock import RealClock
 from tests.patience import PATIENCE_SECONDS
 
@@ -89,7 +90,7 @@ class Containerd:
     def start(self) -> None:
         with (self.directory / "containerd.log").open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True)
-        end_ns = (clock := RealClock()).monotonic_ns() + int(PATIENCE_SECONDS * 1e9)
+        end_ns = (clock := RealClock()).monotonic_ns() + int(PATIENCE_SECONDS * SECOND_NS)
         while not self._answers():
             if self._process.poll() is not None or clock.monotonic_ns() > end_ns:
                 raise AssertionError(f"containerd does not start:\n{self.log()}")

@@ -13,6 +13,7 @@ from nodeward.api.core_v1.pod_status import (
     PodStatus,
 )
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
 from nodeward.kubelet.runtime.interface import (
     ContainerExited,
@@ -25,8 +26,6 @@ from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from tests.contracts.runtimes.ground import Heard
-
-_NS = 10**9
 
 
 def pod_of(behaviour: str, status: PodStatus | None = None) -> Pod:
@@ -49,7 +48,9 @@ def play(
         runtime.start_container(ContainerRequest(pod, pod.spec.containers[0], 0, {}))
         await act(runtime, clock)
         await clock.sleep(1000)
-        return [((event.at_ns - begin_ns) / _NS, event.exit_code) for event in heard.of(ContainerExited)]
+        return [
+            ((event.at_ns - begin_ns) / SECOND_NS, event.exit_code) for event in heard.of(ContainerExited)
+        ]
 
     return run_virtual(main)
 
@@ -90,7 +91,7 @@ def test_an_end_that_passed_before_the_pod_was_adopted_is_told_with_its_time() -
         assert found is not None
         (container,) = found.containers
         assert container.exited is not None
-        assert container.exited.at_ns == began_ns + 7 * _NS
+        assert container.exited.at_ns == began_ns + 7 * SECOND_NS
 
     run_virtual(main)
 

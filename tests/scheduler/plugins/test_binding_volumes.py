@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from nodeward.api.core_v1.storage import PersistentVolume, PersistentVolumeClaim
 from nodeward.api.meta import KubeObject
 from nodeward.api.storage_v1 import StorageClass
+from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
@@ -124,7 +125,7 @@ def test_a_free_volume_is_reserved_and_waited_for() -> None:
         assert (await here.client.get(PersistentVolume, "large")).spec.claim_ref is None
         await here.complete("c", "small")
         assert (await binding).is_success
-        assert here.clock.monotonic_ns() - before < 6 * 10**9
+        assert here.clock.monotonic_ns() - before < 6 * SECOND_NS
 
     within(check)
 
@@ -194,7 +195,7 @@ def test_waiting_ends_after_ten_minutes() -> None:
         before = here.clock.monotonic_ns()
         status = await here.plugin.pre_bind(cycle, view, "a0")
         assert status.message == "binding volumes: context deadline exceeded"
-        assert 600 <= (here.clock.monotonic_ns() - before) / 1e9 < 601
+        assert 600 <= (here.clock.monotonic_ns() - before) / SECOND_NS < 601
 
     within(check)
 

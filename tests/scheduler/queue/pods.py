@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.pod_status import PodStatus
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
 from nodeward.scheduler.framework.plugin import Plugin
 from nodeward.scheduler.framework.pod import PodView
@@ -17,7 +18,6 @@ from nodeward.scheduler.queue.hints import hint_map
 from nodeward.scheduler.queue.queued_pod import Place, QueuedPod
 from nodeward.scheduler.queue.scheduling_queue import QueueSettings, SchedulingQueue
 
-S: Final = 10**9
 PROFILE: Final = "default-scheduler"
 
 NODE_ADD: Final = ClusterEvent(Resource.NODE, Action.ADD)
@@ -134,7 +134,7 @@ def reject(
     name: str,
     *by: str,
     pending: tuple[str, ...] = (),
-    now_ns: int = 100 * S,
+    now_ns: int = 100 * SECOND_NS,
 ) -> QueuedPod:
     """Add a pod and let its cycle fail at once."""
     queue.add(view(name), now_ns)

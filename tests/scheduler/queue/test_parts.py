@@ -13,6 +13,7 @@ from nodeward.api.core_v1.pod import Pod, PodSchedulingGate, PodSpec
 from nodeward.api.core_v1.pod_status import ContainerStatus, PodResourceClaimStatus, PodStatus
 from nodeward.api.core_v1.references import Toleration
 from nodeward.api.meta import ObjectMeta
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.quantity import Quantity
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Resource
 from nodeward.scheduler.framework.pod import PodView
@@ -22,14 +23,14 @@ from nodeward.scheduler.queue.hints import Hints, Strategy, event_label, verdict
 from nodeward.scheduler.queue.nominator import Nominator
 from nodeward.scheduler.queue.pod_changes import pod_changes
 from nodeward.scheduler.queue.queued_pod import QueuedPod
-from tests.scheduler.queue.pods import NODE_ADD, S, view
+from tests.scheduler.queue.pods import NODE_ADD, view
 
 
 @pytest.mark.parametrize(
     ("count", "seconds"), [(0, 0), (1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (16, 10), (10_000, 10)]
 )
 def test_backoff_doubles_up_to_its_maximum(count: int, seconds: int) -> None:
-    assert BackoffRule().duration_ns(count) == seconds * S
+    assert BackoffRule().duration_ns(count) == seconds * SECOND_NS
 
 
 @given(st.integers(0, 2**40), st.integers(0, 2**40), st.integers(1, 80))
@@ -48,7 +49,7 @@ def test_a_pod_backs_off_until_the_moment_its_backoff_is_over(
     over = rule.over_ns(queued)
     assert rule.is_backing_off(queued, over - 1)
     assert not rule.is_backing_off(queued, over)
-    assert 0 < over - start - rule.duration_ns(count) <= (S if is_windowed else 1)
+    assert 0 < over - start - rule.duration_ns(count) <= (SECOND_NS if is_windowed else 1)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["push", "remove", "pop"]), st.integers(0, 30))))

@@ -8,9 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.scheduler.queue.backoff import BackoffRule
 from nodeward.scheduler.queue.queued_pod import Place, QueuedPod
-from tests.scheduler.queue.pods import CLAIM_ADD, NODE_ADD, NODE_LABEL, Gate, S, make_queue, view
+from tests.scheduler.queue.pods import CLAIM_ADD, NODE_ADD, NODE_LABEL, Gate, make_queue, view
 
 #: Each event with the plugins that want to hear of it; the last three say QUEUE whatever it is about.
 EVENTS = {"node": NODE_ADD, "label": NODE_LABEL, "claim": CLAIM_ADD}
@@ -52,7 +53,7 @@ class Facts:
 class QueueMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.now = 1000 * S
+        self.now = 1000 * SECOND_NS
         self.model: dict[str, Facts] = {}
         self.popped: dict[str, QueuedPod] = {}
         self.born = 0
@@ -69,13 +70,13 @@ class QueueMachine(RuleBasedStateMachine):
 
     def ends(self, facts: Facts) -> int:
         failures = facts.errors or facts.rejected
-        end = facts.since + min(1 << failures - 1, 10) * S
-        return end // S * S if self.windowed else end
+        end = facts.since + min(1 << failures - 1, 10) * SECOND_NS
+        return end // SECOND_NS * SECOND_NS if self.windowed else end
 
     def backs_off(self, facts: Facts) -> bool:
         if not facts.errors and not facts.rejected:
             return False
-        return self.ends(facts) >= (self.now // S * S if self.windowed else self.now)
+        return self.ends(facts) >= (self.now // SECOND_NS * SECOND_NS if self.windowed else self.now)
 
     def enter(self, uid: str, place: Place, *, asks_gate: bool) -> None:
         """Into active or backoff, unless the gate is closed."""
@@ -120,7 +121,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0, 0.000000001, 0.4, 1, 3, 11, 301]))
     def pass_time(self, seconds: float) -> None:
-        self.now += round(seconds * S)
+        self.now += round(seconds * SECOND_NS)
 
     @rule()
     def pop(self) -> None:
@@ -244,7 +245,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue.flush_unschedulable(self.now)
         for uid in self.in_place(Place.UNSCHEDULABLE, Place.GATED):
             facts = self.model[uid]
-            if self.now - facts.looked_at > 300 * S:
+            if self.now - facts.looked_at > 300 * SECOND_NS:
                 facts.looked_at = self.now
                 self.wake(uid, at_once=False)
 
@@ -272,10 +273,13 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def the_next_deadline_is_when_something_can_be_flushed(self) -> None:
         ends = [
-            self.ends(self.model[uid]) + (S if self.windowed else 1) for uid in self.in_place(Place.BACKOFF)
+            self.ends(self.model[uid]) + (SECOND_NS if self.windowed else 1)
+            for uid in self.in_place(Place.BACKOFF)
         ]
         waiting = self.in_place(Place.UNSCHEDULABLE, Place.GATED)
-        ends += [((self.model[uid].looked_at + 300 * S) // S + 1) * S for uid in waiting]
+        ends += [
+            ((self.model[uid].looked_at + 300 * SECOND_NS) // SECOND_NS + 1) * SECOND_NS for uid in waiting
+        ]
         assert self.queue.next_deadline_ns(self.now) == (max(min(ends), self.now) if ends else None)
 
     @invariant()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import InvariantBroken
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Resource
 from nodeward.scheduler.queue.hints import hint_map
@@ -17,7 +18,6 @@ from tests.scheduler.queue.pods import (
     PROFILE,
     Fit,
     Gate,
-    S,
     make_queue,
     names,
     reject,
@@ -31,7 +31,7 @@ def test_higher_priority_comes_first_then_who_came_first() -> None:
     queue = make_queue()
     for at, (name, priority) in enumerate([("a", 0), ("b", 5), ("c", 0), ("d", 5), ("e", -1)]):
         queue.add(view(name, priority=priority), at)
-    assert names(queue, S) == ["b", "d", "a", "c", "e"]
+    assert names(queue, SECOND_NS) == ["b", "d", "a", "c", "e"]
 
 
 def test_pods_that_came_in_the_same_instant_keep_their_order() -> None:
@@ -39,7 +39,7 @@ def test_pods_that_came_in_the_same_instant_keep_their_order() -> None:
     expected = [f"pod-{number * 7919 % 1000}" for number in range(1000)]
     for name in expected:
         queue.add(view(name), 5)
-    assert names(queue, S) == expected
+    assert names(queue, SECOND_NS) == expected
 
 
 def test_the_order_can_be_a_comparison_of_a_plugin() -> None:
@@ -47,7 +47,7 @@ def test_the_order_can_be_a_comparison_of_a_plugin() -> None:
     queue = SchedulingQueue({PROFILE: hint_map([Fit()])}, {}, sort)
     for name in ("b", "c", "a"):
         queue.add(view(name), 0)
-    assert names(queue, S) == ["c", "b", "a"]
+    assert names(queue, SECOND_NS) == ["c", "b", "a"]
 
 
 def test_an_empty_queue_gives_nothing() -> None:
@@ -60,9 +60,9 @@ def test_a_rejected_pod_waits_until_a_plugin_that_rejected_it_says_queue() -> No
     queue = make_queue()
     queued = reject(queue, "a", "Fit")
     assert where(queued) is Place.UNSCHEDULABLE
-    assert queue.move_all(NODE_ADD, None, ["Taint"], 200 * S) == 0
+    assert queue.move_all(NODE_ADD, None, ["Taint"], 200 * SECOND_NS) == 0
     assert where(queued) is Place.UNSCHEDULABLE
-    assert queue.move_all(NODE_ADD, None, ["Fit"], 200 * S) == 1
+    assert queue.move_all(NODE_ADD, None, ["Fit"], 200 * SECOND_NS) == 1
     assert where(queued) is Place.ACTIVE
 
 
@@ -86,7 +86,7 @@ def test_a_rejected_pod_waits_until_a_plugin_that_rejected_it_says_queue() -> No
 def test_only_events_a_plugin_registered_wake_its_pods(by: str, event: ClusterEvent, is_woken: bool) -> None:
     queue = make_queue()
     queued = reject(queue, "a", by)
-    assert queue.move_all(event, None, [by], 200 * S) == int(is_woken)
+    assert queue.move_all(event, None, [by], 200 * SECOND_NS) == int(is_woken)
     assert queued.place is (Place.ACTIVE if is_woken else Place.UNSCHEDULABLE)
 
 
@@ -95,7 +95,7 @@ def test_pods_of_a_profile_without_hints_are_woken_by_any_event_somebody_wants()
     queue.add(view("a", profile="other"), 0)
     queued = take(queue, 0)
     queue.add_unschedulable(queued, ["Fit"], (), 0)
-    assert queue.move_all(NODE_LABEL, None, [], 100 * S) == 1
+    assert queue.move_all(NODE_LABEL, None, [], 100 * SECOND_NS) == 1
     assert where(queued) is Place.ACTIVE
 
 
@@ -207,7 +207,7 @@ def test_an_update_of_a_waiting_pod_wakes_it_only_if_a_rejector_cares() -> None:
     queue = make_queue()
     fit, taint = reject(queue, "fit", "Fit"), reject(queue, "taint", "Taint")
     for name in ("fit", "taint"):
-        queue.update(view(name), view(name, labels={"x": "y"}), 200 * S)
+        queue.update(view(name), view(name, labels={"x": "y"}), 200 * SECOND_NS)
     assert where(fit) is Place.UNSCHEDULABLE
     assert fit.pod.labels == {"x": "y"}
     assert where(taint) is Place.ACTIVE
@@ -220,7 +220,7 @@ def test_an_update_of_a_queued_pod_sorts_it_anew_and_one_of_an_unknown_pod_adds_
     queue.add(view("b"), 1)
     queue.update(view("b"), view("b", priority=3), 2)
     queue.update(view("c"), view("c", priority=1), 3)
-    assert names(queue, S) == ["b", "c", "a"]
+    assert names(queue, SECOND_NS) == ["b", "c", "a"]
 
 
 def test_adding_a_pod_twice_is_an_update() -> None:
@@ -235,7 +235,7 @@ def test_adding_a_pod_twice_is_an_update() -> None:
 def test_only_wanted_pods_are_moved() -> None:
     queue = make_queue()
     one, other = reject(queue, "one", "Fit"), reject(queue, "other", "Fit")
-    assert queue.move_all(NODE_ADD, None, ["Fit"], 200 * S, lambda pod: pod.name == "other") == 1
+    assert queue.move_all(NODE_ADD, None, ["Fit"], 200 * SECOND_NS, lambda pod: pod.name == "other") == 1
     assert (one.place, other.place) == (Place.UNSCHEDULABLE, Place.ACTIVE)
 
 
@@ -245,11 +245,11 @@ def test_pods_on_nodes_wake_those_that_wait_for_them() -> None:
         queued = reject(queue, step, "Everything")
         pod = view("other")
         if step == "added":
-            queue.assigned_pod_added(pod, 200 * S)
+            queue.assigned_pod_added(pod, 200 * SECOND_NS)
         elif step == "updated":
-            queue.assigned_pod_updated(pod, view("other", labels={"x": "y"}), 200 * S)
+            queue.assigned_pod_updated(pod, view("other", labels={"x": "y"}), 200 * SECOND_NS)
         else:
-            queue.assigned_pod_deleted(pod, 200 * S)
+            queue.assigned_pod_deleted(pod, 200 * SECOND_NS)
         assert where(queued) is Place.ACTIVE
         queue.delete(queued.pod)
 
@@ -271,14 +271,14 @@ def test_a_deleted_pod_is_gone_from_wherever_it_was(place: Place) -> None:
     assert not +queue.unschedulable_reasons
     assert len(queue.nominator) == 0
     assert queue.next_deadline_ns(0) is None
-    assert queue.pop(1000 * S) is None
+    assert queue.pop(1000 * SECOND_NS) is None
 
 
 def test_incoming_pods_are_counted_by_why_and_where() -> None:
     queue = make_queue()
     reject(queue, "a", "Fit")
-    queue.move_all(NODE_ADD, None, ["Fit"], 100 * S)
-    queue.flush_backoff(200 * S)
+    queue.move_all(NODE_ADD, None, ["Fit"], 100 * SECOND_NS)
+    queue.flush_backoff(200 * SECOND_NS)
     assert dict(queue.incoming) == {
         ("UnscheduledPodAdd", "active"): 1,
         ("ScheduleAttemptFailure", "unschedulable"): 1,
@@ -291,8 +291,8 @@ def test_plugins_are_blamed_from_rejection_to_the_next_attempt() -> None:
     queue = make_queue()
     reject(queue, "a", "Fit", pending=("Taint", "Fit"))
     assert +queue.unschedulable_reasons == {("Fit", PROFILE): 1, ("Taint", PROFILE): 1}
-    queue.move_all(NODE_ADD, None, ["Fit", "Taint"], 200 * S)
-    take(queue, 200 * S)
+    queue.move_all(NODE_ADD, None, ["Fit", "Taint"], 200 * SECOND_NS)
+    take(queue, 200 * SECOND_NS)
     assert not +queue.unschedulable_reasons
     assert not -queue.unschedulable_reasons
 
@@ -310,8 +310,8 @@ def test_a_nomination_survives_the_cycle_and_updates_that_do_not_know_it() -> No
 
 def test_the_best_of_all_events_during_the_cycle_counts() -> None:
     queue = make_queue()
-    queue.add(view("a"), 100 * S)
-    queued = take(queue, 100 * S)
-    queue.move_all(NODE_ADD, None, ["Fit"], 100 * S)
-    queue.move_all(NODE_ADD, None, ["Taint"], 100 * S)
-    assert queue.add_unschedulable(queued, ["Fit"], ["Taint"], 100 * S) is Place.ACTIVE
+    queue.add(view("a"), 100 * SECOND_NS)
+    queued = take(queue, 100 * SECOND_NS)
+    queue.move_all(NODE_ADD, None, ["Fit"], 100 * SECOND_NS)
+    queue.move_all(NODE_ADD, None, ["Taint"], 100 * SECOND_NS)
+    assert queue.add_unschedulable(queued, ["Fit"], ["Taint"], 100 * SECOND_NS) is Place.ACTIVE

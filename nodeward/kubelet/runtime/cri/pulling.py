@@ -7,15 +7,14 @@ users know. The list of images is brought up to date when asked, and answers wit
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.runtime.cri.calls import PULL_SECONDS, Calls, CriError
 from nodeward.kubelet.runtime.images import is_well_formed
 from nodeward.kubelet.runtime.interface import ImagePulled, ImagePulling
 from nodeward.machinery.clock import Clock
-
-_NS: Final = 1e9
 
 
 class NotStarted(WorldError):
@@ -76,7 +75,7 @@ class Images:
             raise NotStarted("ErrImagePull", str(error)) from None
         if status is None:
             raise NotStarted("ErrImagePull", f'image "{image}" was pulled and is gone again')
-        seconds = (self._clock.monotonic_ns() - before_ns) / _NS
+        seconds = (self._clock.monotonic_ns() - before_ns) / SECOND_NS
         self._tell(ImagePulled(uid, container, image, False, seconds, status.size))
         self._sizes[full_name(image)] = status.size
         return status

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.cpuset import CPUSetError
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.features.declared.abilities import MOUNT_OPTIONS, able
 from nodeward.kubelet.runtime.cri.calls import Calls, CriError
@@ -63,7 +64,6 @@ _IMAGES_SECONDS: Final = 30.0
 _FINISH_SECONDS: Final = 2.0
 _MOST_OUTPUT: Final = 16 * 1024
 _LOCALHOST: Final = "127.0.0.1"
-_NS: Final = 1e9
 _NOT_CREATED: Final = "CreateContainerError"
 
 
@@ -194,7 +194,7 @@ class CriRuntime:
         running = self._watcher.get(uid, container)
         if running is None:
             return
-        kill_ns = self._clock.monotonic_ns() + int(grace_seconds * _NS)
+        kill_ns = self._clock.monotonic_ns() + int(grace_seconds * SECOND_NS)
         if kill_ns < mine.stops.get(running.id, kill_ns + 1):
             mine.stops[running.id] = kill_ns
             self._spawn(self._stop_container(mine, running.id, kill_ns))

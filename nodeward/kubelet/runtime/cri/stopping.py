@@ -10,6 +10,7 @@ import logging
 import math
 from typing import Final
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.runtime.cri.calls import Calls, CriError
 from nodeward.kubelet.runtime.cri.cgroups import remove_group
 from nodeward.kubelet.runtime.cri.sandboxes import Sandboxes
@@ -20,7 +21,6 @@ LOG: Final = logging.getLogger(__name__)
 
 #: Between tries.
 _AGAIN_SECONDS: Final = 0.5
-_NS: Final = 1e9
 
 
 class Stopper:
@@ -38,7 +38,7 @@ class Stopper:
     async def stop(self, container_id: str, kill_ns: int) -> None:
         """Ask a container to end, kill it at `kill_ns` (monotonic); returns when it has ended."""
         while container_id in self._watcher:
-            left = (kill_ns - self._clock.monotonic_ns()) / _NS
+            left = (kill_ns - self._clock.monotonic_ns()) / SECOND_NS
             try:
                 if left > 0:
                     # The runtime counts whole seconds only, so the end of the grace period is kept here.

@@ -13,6 +13,8 @@ import os
 import time
 from typing import Final
 
+from nodeward.base.duration import SECOND_NS
+
 #: What one line of the file holds at most, as container runtimes have it.
 LONGEST: Final = 16 * 1024
 
@@ -91,5 +93,5 @@ class Stream:
 
 
 def _moment(now_ns: int) -> bytes:
-    seconds, below = divmod(now_ns, 10**9)
+    seconds, below = divmod(now_ns, SECOND_NS)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{below:09d}Z".encode()

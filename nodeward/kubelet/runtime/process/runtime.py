@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.cpuset import CPUSet, CPUSetError
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.features.declared.abilities import MOUNT_OPTIONS, able
 from nodeward.kubelet.runtime.images import is_reachable, is_well_formed, why_missing
@@ -70,7 +71,6 @@ VERSION: Final = "process://1"
 MOST_OUTPUT: Final = 16 * 1024
 _SETTLE_SECONDS: Final = 0.02
 _PATIENCE_SECONDS: Final = 5.0
-_NS: Final = 10**9
 
 
 class ProcessRuntime:
@@ -344,7 +344,7 @@ class ProcessRuntime:
         )
         if container.kill_ns is not None and not container.over.is_set():
             # It was to stop before it ran.
-            left = max(container.kill_ns - self._clock.monotonic_ns(), 0) / _NS
+            left = max(container.kill_ns - self._clock.monotonic_ns(), 0) / SECOND_NS
             container.kill_ns = None
             self._stop(container, left)
 
@@ -369,7 +369,7 @@ class ProcessRuntime:
     def _stop(self, container: BookedContainer, grace_seconds: float) -> None:
         if container.over.is_set():
             return
-        kill_ns = self._clock.monotonic_ns() + int(grace_seconds * _NS)
+        kill_ns = self._clock.monotonic_ns() + int(grace_seconds * SECOND_NS)
         if container.kill_ns is not None and kill_ns >= container.kill_ns:
             return
         is_first, container.kill_ns = container.kill_ns is None, kill_ns

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import rfc3339
 from nodeward.machinery.client import PatchType
@@ -102,7 +103,7 @@ class Evictions:
         finally:
             self._running.pop(pod.uid, None)
             result = "success" if is_done else "error"
-            self._durations.observe((clock.monotonic_ns() - start) / 1e9, result)
+            self._durations.observe((clock.monotonic_ns() - start) / SECOND_NS, result)
             self._ended.inc(result)
         if not is_done:
             # No victim's going may ever wake it.
