@@ -15,7 +15,6 @@ from nodeward.apiserver.kubelet_access import KubeletAccess
 from nodeward.apiserver.ownership import Ownership
 from nodeward.apiserver.renewals import Renewals
 from nodeward.apiserver.resources import make_strategy
-from nodeward.apiserver.resources.events import ViewedEvents
 from nodeward.apiserver.resources.selectable import Selecting
 from nodeward.apiserver.resources.strategy import Strategy
 from nodeward.apiserver.writing import Writer
@@ -37,25 +36,20 @@ class Api:
         self.kubelets = KubeletAccess()
         self.writer = Writer(env, chain, self.ownership, require)
         stored = [kind for kind in env.scheme.kinds if kind.is_stored]
-        self._strategies: Mapping[Kind, Strategy] = {kind: make_strategy(kind) for kind in stored}
-        self._twins = {kind.resource: kind for kind in stored if not kind.stored_as}
-        #: events are the one kind that has a second form
-        self._views: Mapping[Kind, Strategy] = {
-            kind: ViewedEvents(self.stored_kind(kind)) for kind in stored if kind.stored_as
+        self._storage_kinds = {kind.resource: kind for kind in stored if not kind.stored_as}
+        self._strategies: Mapping[Kind, Strategy] = {
+            kind: make_strategy(kind, self.stored_kind(kind)) for kind in stored
         }
         self._selecting: dict[Kind, Selecting] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def stored_kind(self, kind: Kind) -> Kind:
-        """The kind whose form is stored: itself, unless it is a view of another."""
-        return self._twins[kind.stored_as] if kind.stored_as else kind
+        """Return the kind in whose form objects of `kind` are stored: itself, but for events.k8s.io/v1."""
+        return self._storage_kinds[kind.stored_as] if kind.stored_as else kind
 
     def strategy(self, kind: Kind) -> Strategy:
+        """Return the strategy of objects that clients write as `kind`."""
         return self._strategies[kind]
-
-    def writing(self, kind: Kind) -> Strategy:
-        """How objects that are written as `kind` behave; they are given in the form that is stored."""
-        return self._views.get(kind) or self._strategies[kind]
 
     def selecting(self, kind: Kind) -> Selecting:
         """How selectors read objects of this kind; made when first needed."""

@@ -24,7 +24,7 @@ from nodeward.apiserver.metrics import Metrics
 from nodeward.apiserver.request import Call, resolve
 from nodeward.apiserver.reviewing import review
 from nodeward.apiserver.security import Security
-from nodeward.apiserver.subresources import mode_of, serve_subresource
+from nodeward.apiserver.subresources import serve_subresource
 from nodeward.apiserver.subresources.binding import bind
 from nodeward.apiserver.verbs.create import create
 from nodeward.apiserver.verbs.delete import delete, delete_collection
@@ -156,9 +156,9 @@ class App:
             case "create":
                 return await create(api, call, kind)
             case "update":
-                return await update(api, call, kind, mode_of(api.writing(kind), ""))
+                return await update(api, call, kind, api.strategy(kind).update_mode(""))
             case "patch":
-                return await patch(api, call, kind, mode_of(api.writing(kind), ""))
+                return await patch(api, call, kind, api.strategy(kind).update_mode(""))
             case "delete":
                 return await delete(api, call, kind)
             case "deletecollection":

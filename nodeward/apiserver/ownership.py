@@ -18,7 +18,7 @@ from nodeward.api.scheme import Kind
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.request import Call
-from nodeward.apiserver.resources.event_view import tree_to_view
+from nodeward.apiserver.resources.strategy import Strategy
 
 Paths = tuple[tuple[str, ...], ...]
 
@@ -28,16 +28,6 @@ def manager_of(call: Call) -> str:
     return call.query.get("fieldManager") or call.user_agent.partition("/")[0][:128] or "unknown"
 
 
-def _seen(call: Call, kind: Kind) -> Kind:
-    """The form in which the client writes objects that are stored as `kind`."""
-    return call.kind if call.kind is not None and call.kind.stored_as else kind
-
-
-def _as_seen(kind: Kind, tree: dict[str, Any]) -> dict[str, Any]:
-    """A stored tree in the form that the client writes, which is the form in which fields are owned."""
-    return tree_to_view(tree) if kind.stored_as else tree
-
-
 class Ownership:
     """Keeps `metadata.managedFields`."""
 
@@ -45,24 +35,29 @@ class Ownership:
         self._env = env
         self._memory = Handovers()
 
-    def created(self, call: Call, kind: Kind, obj: KubeObject, *, reset: Paths) -> None:
-        """A new object: everything in it belongs to whoever sent it."""
-        meta = obj.metadata
-        if call.applied is not None:
-            # What was applied is in the form the client sees, which need not be the one that is stored.
-            _, meta.managed_fields = self.applied(
-                call, call.kind or kind, None, call.applied, [], reset=reset
-            )
+    def created(
+        self,
+        call: Call,
+        strategy: Strategy,
+        obj: KubeObject,
+        *,
+        reset: Paths,
+        applied: dict[str, Any] | None = None,
+    ) -> None:
+        """Set the managedFields of a new object: its creator owns every field, or those of what was `applied`."""
+        meta, served = obj.metadata, strategy.served_kind
+        if applied is not None:
+            # Fields are owned in the form the client sees, which need not be the one that is stored.
+            _, meta.managed_fields = self.applied(call, served, None, applied, [], reset=reset)
             return
         sent = meta.managed_fields
         meta.managed_fields = []
-        seen = _seen(call, kind)
         meta.managed_fields = update_managed(
-            _as_seen(seen, tree_with_nulls(obj, to_tree)),
+            strategy.from_stored_form(tree_with_nulls(obj, to_tree)),
             None,
-            schema_of(seen.type),
+            schema_of(served.type),
             manager=manager_of(call),
-            api_version=seen.api_version,
+            api_version=served.api_version,
             now=self._env.now(),
             requested=sent or None,
             reset=reset,
@@ -71,7 +66,7 @@ class Ownership:
     def updated(
         self,
         call: Call,
-        kind: Kind,
+        strategy: Strategy,
         new: KubeObject,
         old: KubeObject,
         item: Item,
@@ -79,19 +74,16 @@ class Ownership:
         subresource: str,
         reset: Paths,
     ) -> None:
-        """A changed object: what changed belongs to whoever changed it. An apply has settled this itself."""
-        if call.applied is not None:
-            return
-        meta = new.metadata
+        """Update the managedFields of a changed object: the caller owns what changed. Not called for an apply."""
+        meta, served = new.metadata, strategy.served_kind
         sent = meta.managed_fields
         meta.managed_fields = []
-        seen = _seen(call, kind)
         meta.managed_fields = update_managed(
-            _as_seen(seen, tree_with_nulls(new, to_tree)),
-            _as_seen(seen, parse_tree(item.data)),
-            schema_of(seen.type),
+            strategy.from_stored_form(tree_with_nulls(new, to_tree)),
+            strategy.from_stored_form(parse_tree(item.data)),
+            schema_of(served.type),
             manager=manager_of(call),
-            api_version=seen.api_version,
+            api_version=served.api_version,
             now=self._env.now(),
             subresource=subresource,
             existing=old.metadata.managed_fields,
@@ -112,7 +104,7 @@ class Ownership:
         subresource: str = "",
         force: bool = False,
     ) -> tuple[Any, list[ManagedFieldsEntry]]:
-        """Server-side apply: the live tree with what was applied, and who owns what then."""
+        """Merge what was applied into the live tree; return the merged tree and the managedFields that follow."""
         return apply(
             live,
             applied,

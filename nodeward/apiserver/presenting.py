@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from nodeward.api.codec import decoder, encode, stand_alone
+from nodeward.api.codec import decoder, encode, parse_tree, stand_alone
 from nodeward.api.errors import not_acceptable
 from nodeward.api.meta import KubeObject
 from nodeward.api.printing import parse_include, partial_metadata, partial_metadata_list, table
@@ -15,7 +15,6 @@ from nodeward.apiserver.api import Api
 from nodeward.apiserver.item import Item, join_items
 from nodeward.apiserver.negotiation import Accepted, Form
 from nodeward.apiserver.request import Call
-from nodeward.apiserver.resources.event_view import core_to_view
 from nodeward.machinery.serving.answer import Answer
 
 
@@ -28,9 +27,11 @@ class ListHead:
     remaining: int | None = None
 
 
-def view(kind: Kind, item: Item) -> bytes:
-    """The object's bytes as `kind` shows them: events are kept in one form and shown in two."""
-    return core_to_view(item.data) if kind.stored_as else item.data
+def served_bytes(api: Api, kind: Kind, item: Item) -> bytes:
+    """Return the object's bytes in the form of `kind`; decoded only if another form is stored."""
+    if not kind.stored_as:
+        return item.data
+    return encode(api.strategy(kind).from_stored_form(parse_tree(item.data)))
 
 
 def read(kind: Kind, data: bytes) -> KubeObject:
@@ -39,7 +40,7 @@ def read(kind: Kind, data: bytes) -> KubeObject:
 
 def present_one(api: Api, call: Call, kind: Kind, item: Item, wanted: Accepted, status: int = 200) -> Answer:
     """One object, in the form that was asked for."""
-    data = view(kind, item)
+    data = served_bytes(api, kind, item)
     match wanted.form:
         case Form.OBJECT:
             return Answer(status, stand_alone(kind, data))
@@ -64,10 +65,10 @@ def present_list(
     revision = str(head.revision)
     match wanted.form:
         case Form.OBJECT:
-            return Answer(200, _plain_list(kind, items, head))
+            return Answer(200, _plain_list(api, kind, items, head))
         case Form.TABLE:
             include = parse_include(call.query.get("includeObject"))
-            datas = [view(kind, item) for item in items]
+            datas = [served_bytes(api, kind, item) for item in items]
             rows = [
                 (read(kind, data), stand_alone(kind, data) if include == "Object" else None) for data in datas
             ]
@@ -82,14 +83,14 @@ def present_list(
             )
             return Answer(200, text)
         case Form.METADATA | Form.METADATA_LIST:
-            datas = [view(kind, item) for item in items]
+            datas = [served_bytes(api, kind, item) for item in items]
             text = partial_metadata_list(
                 datas, resource_version=revision, continue_=head.continue_, remaining=head.remaining
             )
             return Answer(200, text)
 
 
-def _plain_list(kind: Kind, items: Sequence[Item], head: ListHead) -> list[bytes]:
+def _plain_list(api: Api, kind: Kind, items: Sequence[Item], head: ListHead) -> list[bytes]:
     """The list as bytes joined, nothing decoded."""
     meta = b'{"resourceVersion":"%d"' % head.revision
     if head.continue_:
@@ -102,7 +103,7 @@ def _plain_list(kind: Kind, items: Sequence[Item], head: ListHead) -> list[bytes
         meta,
     )
     if kind.stored_as:
-        body = b",".join([core_to_view(item.data) for item in items])
+        body = b",".join([served_bytes(api, kind, item) for item in items])
     else:
         body = join_items(items)
     return [start, body, b"]}\n"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote, unquote_plus
 
 from nodeward.api.errors import bad_request
@@ -123,8 +123,6 @@ class Call:
     namespace: str = ""
     name: str = ""
     user: User = ANONYMOUS_USER
-    #: server-side apply: what the client applied
-    applied: dict[str, Any] | None = None
     #: texts for `Warning` headers
     warnings: list[str] = field(default_factory=list)
 

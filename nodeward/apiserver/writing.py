@@ -37,9 +37,9 @@ from nodeward.apiserver.item import Item
 from nodeward.apiserver.ownership import Ownership
 from nodeward.apiserver.reading_body import report_unknown
 from nodeward.apiserver.request import Call
-from nodeward.apiserver.resources.strategy import STATUS_PATHS, Strategy
+from nodeward.apiserver.resources.strategy import STATUS_PATHS, Strategy, UpdateMode
 from nodeward.apiserver.resources.unborn import unborn
-from nodeward.base.fielderror import FieldError, in_order
+from nodeward.base.fielderror import in_order
 from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import FieldPath
 from nodeward.store.interface import OutcomeUnknown, StoreUnavailable, ValueTooLarge, WriteResult
@@ -51,17 +51,6 @@ _NAME_ROOM = 63 - 5
 #: How often, and how long, a write waits for what is about to be made (a default service account).
 EARLY_LOOKS = 10
 EARLY_SECONDS = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """Which part of an object an update is about."""
-
-    subresource: str
-    prepare: Callable[[Any, Any, Environment], None]
-    validate: Callable[[Any, Any, Environment], list[FieldError]]
-    #: what this part does not own
-    reset: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +76,10 @@ class Writer:
 
     # -- create
 
-    async def create(self, call: Call, strategy: Strategy, obj: KubeObject) -> Written:
-        """Store a new object."""
+    async def create(
+        self, call: Call, strategy: Strategy, obj: KubeObject, *, applied: dict[str, Any] | None = None
+    ) -> Written:
+        """Store a new object. `applied`: the configuration a server-side apply creates it from."""
         kind = strategy.kind
         _take_namespace(call, kind, obj)
         self._forget_unborn(call, strategy, obj, None)
@@ -102,7 +93,7 @@ class Writer:
             if generated:
                 obj.metadata.name = self._generate(obj.metadata.generate_name)
             try:
-                written = await self._try_create(call, strategy, obj)
+                written = await self._try_create(call, strategy, obj, applied)
             finally:
                 strategy.settled(obj)
             if written is not None:
@@ -112,12 +103,15 @@ class Writer:
             obj = decoder(strategy.type).decode(blank)
         raise generate_name_conflict(kind.group, kind.resource, obj.metadata.name)
 
-    async def _try_create(self, call: Call, strategy: Strategy, obj: KubeObject) -> Written | None:
+    async def _try_create(
+        self, call: Call, strategy: Strategy, obj: KubeObject, applied: dict[str, Any] | None
+    ) -> Written | None:
         env, kind, meta = self._env, strategy.kind, obj.metadata
         meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
         meta.self_link = ""
         strategy.date(obj, env.now())
-        self._ownership.created(call, kind, obj, reset=STATUS_PATHS if kind.has_status else ())
+        reset = STATUS_PATHS if kind.has_status else ()
+        self._ownership.created(call, strategy, obj, reset=reset, applied=applied)
         meta.uid = env.chance.uuid()
         meta.creation_timestamp = env.now()
         write = Write(
@@ -129,13 +123,14 @@ class Writer:
             await env.clock.sleep(EARLY_SECONDS)
         self._chain.admit(write)
         strategy.prepare_create(obj, env)
-        faults = strategy.validate_create(obj, env)
+        faults, warnings = strategy.review_create(obj, env)
         if "\0" in meta.name:
             # Some names may be any path segment, but no store of ours takes this one.
             faults = [*faults, invalid_field(FieldPath("metadata.name"), meta.name, "may not contain NUL")]
         if faults:
             raise invalid(kind.group, kind.name, meta.name, in_order(faults))
-        self._warn(call, strategy, obj, None)
+        for text in warnings:
+            call.warn(text)
         self._chain.validate(write)
         value = to_stored(obj)
         key = env.hub.key(kind, meta.namespace, meta.name)
@@ -157,23 +152,30 @@ class Writer:
         self,
         call: Call,
         strategy: Strategy,
-        mode: Mode,
+        mode: UpdateMode,
         make: Callable[[Item, Any], Any],
         *,
         may_create: Callable[[], KubeObject] | None = None,
+        applied: dict[str, Any] | None = None,
     ) -> Written:
-        """Store a changed object: `make(item, old)` gives the new one, and is asked again if another was faster."""
+        """Store a changed object.
+
+        `make(item, old)` returns the new object; it is called again when another write was faster. `may_create` returns
+        the object to create when there is none. `applied`: the configuration of a server-side apply, whose `make` has
+        set managedFields already.
+        """
         env, kind = self._env, strategy.kind
         await env.hub.fresh()
         cache = env.hub.cache(kind)
         inner = f"{call.namespace}/{call.name}" if kind.is_namespaced else call.name
+        is_apply = applied is not None
         for _ in range(UPDATE_ATTEMPTS):
             item = cache.objects.get(inner)
             if item is None:
                 if may_create is None:
                     raise not_found(kind.group, kind.resource, call.name)
                 try:
-                    return await self._create_instead(call, strategy, may_create())
+                    return await self._create_instead(call, strategy, may_create(), applied)
                 except ApiError as error:
                     if error.reason != "AlreadyExists":
                         raise
@@ -185,7 +187,7 @@ class Writer:
                 new.metadata.resource_version = ""  # version 0 is any
             insists = bool(new.metadata.resource_version)
             try:
-                written = await self._try_update(call, strategy, mode, item, old, new)
+                written = await self._try_update(call, strategy, mode, item, old, new, is_apply=is_apply)
             finally:
                 strategy.settled(new)
             if written is not None:
@@ -194,26 +196,39 @@ class Writer:
                 raise conflict(kind.group, kind.resource, call.name, MODIFIED)
         raise timeout("the object changes faster than it can be written", 1)
 
-    async def _create_instead(self, call: Call, strategy: Strategy, new: KubeObject) -> Written:
-        """An update of what is not there: it is made, if the caller may make it and did not mean another one."""
+    async def _create_instead(
+        self, call: Call, strategy: Strategy, new: KubeObject, applied: dict[str, Any] | None
+    ) -> Written:
+        """Create the object that an update did not find, if the caller may create it and named no uid."""
         kind, meta = strategy.kind, new.metadata
         _match_name(call, new)
         if meta.uid:
             why = f"Precondition failed: UID in precondition: {meta.uid}, UID in object meta: "
-            if call.applied is not None:
+            if applied is not None:
                 why = f"uid mismatch: the provided object specified uid {meta.uid}, and no existing object was found"
             raise conflict(kind.group, kind.resource, call.name, why)
         meta.resource_version = ""
         self._require(msgspec.structs.replace(call.attributes(), verb="create"))
-        return await self.create(call, strategy, new)
+        return await self.create(call, strategy, new, applied=applied)
 
     async def _try_update(
-        self, call: Call, strategy: Strategy, mode: Mode, item: Item, old: Any, new: Any
+        self,
+        call: Call,
+        strategy: Strategy,
+        mode: UpdateMode,
+        item: Item,
+        old: Any,
+        new: Any,
+        *,
+        is_apply: bool,
     ) -> Written | None:
         env, kind = self._env, strategy.kind
         _match_identity(call, kind, new, old, item, strategy, mode)
         strategy.date(new, env.now())
-        self._ownership.updated(call, kind, new, old, item, subresource=mode.subresource, reset=mode.reset)
+        if not is_apply:
+            self._ownership.updated(
+                call, strategy, new, old, item, subresource=mode.subresource, reset=mode.reset
+            )
         write = Write(
             "UPDATE", kind, call.namespace if kind.is_namespaced else "", call.name, mode.subresource, call.user,
             new, old, is_dry_run=call.is_dry_run,
@@ -224,7 +239,8 @@ class Writer:
         faults = mode.validate(new, old, env)
         if faults:
             raise invalid(kind.group, kind.name, call.name, in_order(faults))
-        self._warn(call, strategy, new, old)
+        for text in strategy.warnings(new, old, env):
+            call.warn(text)
         self._chain.validate(write)
         value = to_stored(new)
         if with_revision(value, item.revision) == item.data or _is_same(new, old):
@@ -241,15 +257,15 @@ class Writer:
             return None
         return Written(Item(result.revision, with_revision(value, result.revision)))
 
-    # -- delete
+    # -- writes that a verb has prepared and admitted itself: deletion marks, bindings, evictions, lease renewals
 
-    async def replace_marked(self, kind: Kind, obj: Any, item: Item) -> Written | None:
-        """Store an object that was marked for deletion; None if another was faster."""
+    async def replace(self, kind: Kind, obj: Any, item: Item) -> Written | None:
+        """Store an object in the place of `item`, without admission or validation; None if another write was faster."""
         key = self._env.hub.key(kind, obj.metadata.namespace, obj.metadata.name)
         return await self.replace_value(key, to_stored(obj), item)
 
     async def replace_value(self, key: str, value: bytes, item: Item) -> Written | None:
-        """Store bytes that are known to be right in the place of an item; None if another was faster."""
+        """Store an object's bytes in the place of `item`, as `replace` does; None if another write was faster."""
         result = await self._put(key, value, expected=item.revision)
         if not result.succeeded:
             await self._env.hub.wait_for(result.revision)
@@ -257,7 +273,7 @@ class Writer:
         return Written(Item(result.revision, with_revision(value, result.revision)))
 
     async def remove(self, kind: Kind, obj: Any, item: Item) -> int | None:
-        """Take an object out of the store; gives the revision, or None if another was faster."""
+        """Delete an object from the store; return the revision, or None if another write was faster."""
         key = self._env.hub.key(kind, obj.metadata.namespace, obj.metadata.name)
         result = await self._delete(key, expected=item.revision)
         if not result.succeeded:
@@ -303,10 +319,6 @@ class Writer:
             told = [path for path in blank(new, paths) if path not in known]
             report_unknown(call, strategy.kind, type(new).__name__, told)
 
-    def _warn(self, call: Call, strategy: Strategy, new: Any, old: Any) -> None:
-        for text in strategy.warnings(new, old, self._env):
-            call.warn(text)
-
 
 def _take_namespace(call: Call, kind: Kind, obj: KubeObject) -> None:
     """Put the object where the URL says: what stands in no namespace loses the one it was sent with."""
@@ -330,7 +342,7 @@ def _match_name(call: Call, new: KubeObject) -> None:
 
 
 def _match_identity(
-    call: Call, kind: Kind, new: KubeObject, old: KubeObject, item: Item, strategy: Strategy, mode: Mode
+    call: Call, kind: Kind, new: KubeObject, old: KubeObject, item: Item, strategy: Strategy, mode: UpdateMode
 ) -> None:
     """The object must be the one the URL names, and the version the caller saw."""
     meta = new.metadata

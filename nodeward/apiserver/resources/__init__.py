@@ -9,6 +9,7 @@ from nodeward.apiserver.resources.devices import (
     ResourceClaimTemplates,
     ResourceSlices,
 )
+from nodeward.apiserver.resources.events import CoreEvents, EventsV1
 from nodeward.apiserver.resources.namespaces import Namespaces
 from nodeward.apiserver.resources.nodes import Nodes
 from nodeward.apiserver.resources.pods import Pods
@@ -31,6 +32,7 @@ from nodeward.apiserver.resources.workloads import (
 
 #: (group, resource) -> its strategy
 STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
+    ("", "events"): CoreEvents,
     ("", "namespaces"): Namespaces,
     ("", "nodes"): Nodes,
     ("", "persistentvolumeclaims"): PersistentVolumeClaims,
@@ -47,6 +49,7 @@ STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("batch", "cronjobs"): CronJobs,
     ("batch", "jobs"): Jobs,
     ("discovery.k8s.io", "endpointslices"): EndpointSlices,
+    ("events.k8s.io", "events"): EventsV1,
     ("storage.k8s.io", "csidrivers"): CSIDrivers,
     ("scheduling.k8s.io", "priorityclasses"): PriorityClasses,
     ("resource.k8s.io", "devicetaintrules"): DeviceTaintRules,
@@ -57,5 +60,6 @@ STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
 }
 
 
-def make_strategy(kind: Kind) -> Strategy:
-    return STRATEGIES.get((kind.group, kind.resource), Strategy)(kind)
+def make_strategy(kind: Kind, stored: Kind) -> Strategy:
+    """Make the strategy of `kind`, whose objects are stored in the form of `stored` (mostly `kind` itself)."""
+    return STRATEGIES.get((kind.group, kind.resource), Strategy)(stored, kind)

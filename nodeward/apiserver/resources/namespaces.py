@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 from nodeward.api.core_v1.cluster import Namespace
 from nodeward.apiserver.environment import Environment
-from nodeward.apiserver.resources.strategy import Strategy
-from nodeward.base.fielderror import FieldError
+from nodeward.apiserver.resources.strategy import STATUS_PATHS, Strategy, UpdateMode
 
 FINALIZER = "kubernetes"
 NAME_LABEL = "kubernetes.io/metadata.name"
@@ -17,6 +16,10 @@ class Namespaces(Strategy):
     answers_deleted: ClassVar[bool] = True
     names_preconditions_shortly: ClassVar[bool] = True
     selectable: ClassVar[tuple[str, ...]] = ("status.phase",)
+
+    def update_modes(self) -> tuple[UpdateMode, ...]:
+        finalize = UpdateMode("finalize", self.prepare_finalize, self.validate_update, STATUS_PATHS)
+        return (*super().update_modes(), finalize)
 
     def prepare_create(self, obj: Namespace, env: Environment) -> None:
         obj.status = type(obj.status)(phase="Active")
@@ -31,9 +34,6 @@ class Namespaces(Strategy):
     def prepare_finalize(self, new: Namespace, old: Namespace, env: Environment) -> None:
         """PUT .../finalize: the one way to change spec.finalizers."""
         new.status = old.status
-
-    def validate_finalize(self, new: Namespace, old: Namespace, env: Environment) -> list[FieldError]:
-        return self.validate_update(new, old, env)
 
     def begin_delete(self, obj: Namespace, env: Environment) -> None:
         obj.status.phase = "Terminating"

@@ -17,9 +17,16 @@ from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.pod_status import PodCondition, PodStatus
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.environment import Environment
-from nodeward.apiserver.resources.pod_memory import PodMemory
 from nodeward.apiserver.resources.pod_preparation import drop_disabled_pod_fields, prepare_pod
-from nodeward.apiserver.resources.strategy import SPEC_PATHS, Paths, Strategy
+from nodeward.apiserver.resources.strategy import (
+    SPEC_PATHS,
+    STATUS_PATHS,
+    CreateReview,
+    Paths,
+    Strategy,
+    UpdateMode,
+)
+from nodeward.apiserver.resources.validated_specs import ValidatedSpecs, spec_key
 from nodeward.base.fielderror import FieldError
 from nodeward.rules.names import dns_label
 from nodeward.rules.qos import qos_class
@@ -52,25 +59,28 @@ class Pods(Strategy):
         ("metadata", "ownerReferences"),
     )
 
-    def __init__(self, kind: Kind) -> None:
-        super().__init__(kind)
-        self._memory = PodMemory()
+    def __init__(self, kind: Kind, served: Kind | None = None) -> None:
+        super().__init__(kind, served)
+        self._validated = ValidatedSpecs()
 
-    def validate_create(self, obj: Pod, env: Environment) -> list[FieldError]:
-        self._memory.forget_last()
-        if self._memory.knows(obj):
-            return validate_metadata(obj.metadata, pod_name, namespaced=True)
-        return super().validate_create(obj, env)
+    def update_modes(self) -> tuple[UpdateMode, ...]:
+        return (
+            *super().update_modes(),
+            UpdateMode("resize", self.prepare_resize, self.validate_resize, STATUS_PATHS),
+            UpdateMode("ephemeralcontainers", self.prepare_ephemeral, self.validate_ephemeral, STATUS_PATHS),
+        )
 
-    def warnings(self, new: Pod, old: Pod | None, env: Environment) -> list[str]:
-        if old is not None:
-            return super().warnings(new, old, env)
-        if self._memory.knows(new) and not dns_label(new.metadata.name):
-            return []
-        found = super().warnings(new, old, env)
-        if not found:
-            self._memory.remember(new)  # validation, which comes first, found no fault
-        return found
+    def review_create(self, obj: Pod, env: Environment) -> CreateReview:
+        """Validate a new pod; for a spec that was found valid before, only what depends on the pod's name."""
+        key = spec_key(obj)
+        if key is None or key not in self._validated:
+            review = super().review_create(obj, env)
+            if key is not None and not review.errors and not review.warnings:
+                self._validated.add(key)
+            return review
+        errors = validate_metadata(obj.metadata, pod_name, namespaced=True)
+        is_plain_name = not dns_label(obj.metadata.name)
+        return CreateReview(errors, [] if errors or is_plain_name else self.warnings(obj, None, env))
 
     def prepare_create(self, obj: Pod, env: Environment) -> None:
         prepare_pod(obj, env.context)

@@ -34,8 +34,8 @@ class Services(Strategy):
     creates_on_update: ClassVar[bool] = True
     selectable: ClassVar[tuple[str, ...]] = ("spec.clusterIP", "spec.type")
 
-    def __init__(self, kind: Kind) -> None:
-        super().__init__(kind)
+    def __init__(self, kind: Kind, served: Kind | None = None) -> None:
+        super().__init__(kind, served)
         #: addresses and ports given out in writes under way -> the service's uid
         self._promised_ips: dict[str, str] = {}
         self._promised_ports: dict[int, str] = {}

@@ -12,31 +12,9 @@ def _facts(name: str, **facts: object) -> type[Strategy]:
 _RBAC = "rbac.authorization.k8s.io"
 _STORAGE = "storage.k8s.io"
 _DRA = "resource.k8s.io"
-_EVENT_FIELDS = (
-    "involvedObject.kind",
-    "involvedObject.namespace",
-    "involvedObject.name",
-    "involvedObject.uid",
-    "involvedObject.apiVersion",
-    "involvedObject.resourceVersion",
-    "involvedObject.fieldPath",
-    "reason",
-    "reportingComponent",
-    "source",
-    "type",
-)
-#: What the fields of the newer form are selected by, and nothing else.
-_NEW_EVENT_FIELDS = (
-    *(f"regarding.{name.partition('.')[2]}" for name in _EVENT_FIELDS if "." in name),
-    "reason",
-    "reportingController",
-    "type",
-)
 
 SIMPLE: dict[tuple[str, str], type[Strategy]] = {
     ("", "endpoints"): _facts("Endpoints", creates_on_update=True),
-    ("", "events"): _facts("Events", creates_on_update=True, has_dependents=False, selectable=_EVENT_FIELDS),
-    ("events.k8s.io", "events"): _facts("EventsView", creates_on_update=True, selectable=_NEW_EVENT_FIELDS),
     ("", "limitranges"): _facts("LimitRanges", creates_on_update=True),
     ("", "resourcequotas"): _facts("ResourceQuotas", answers_deleted=True),
     ("", "secrets"): _facts("Secrets", selectable=("type",)),

@@ -1,12 +1,19 @@
 """How objects of one kind behave when they are written: what the server fills in, keeps, and refuses.
 
-`Strategy` is right for a kind without behaviour of its own; the others override what differs. Nothing here does I/O:
-a strategy is given the new object, the old one, and the `Environment`, and changes the new one in place.
+The writer (`apiserver/writing.py`) and the verbs call a strategy; it calls defaulting (`nodeward/api/defaults`) and
+validation (`nodeward/validation`). `Strategy` is right for a kind without behaviour of its own; the others override
+what differs.
+
+What must stay true: nothing here does I/O. A strategy is given the new object, the old one and the `Environment`, and
+changes the new one in place. All objects it is given are in the form that is stored; `to_stored_form` and
+`from_stored_form` are the only places that know another form (events.k8s.io/v1).
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, cast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, cast
 
 import msgspec
 
@@ -27,6 +34,24 @@ STATUS_PATHS: Paths = (("status",),)
 SPEC_PATHS: Paths = (("spec",),)
 #: The same for kinds whose /status changes nothing but the status.
 METADATA_PATHS: Paths = (("metadata",), ("spec",))
+
+
+class CreateReview(NamedTuple):
+    """The result of validating a new object: errors refuse it; without errors, warnings go to the client."""
+
+    errors: list[FieldError]
+    warnings: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMode:
+    """The part of an object that an update writes: the object itself (`subresource` is empty) or one subresource."""
+
+    subresource: str
+    prepare: Callable[[Any, Any, Environment], None]
+    validate: Callable[[Any, Any, Environment], list[FieldError]]
+    #: paths that this update does not own in managedFields
+    reset: Paths
 
 
 class Strategy:
@@ -53,12 +78,37 @@ class Strategy:
     #: a delete that was meant for another object is refused in fewer words
     names_preconditions_shortly: ClassVar[bool] = False
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Kind, served: Kind | None = None) -> None:
+        """`kind`: the kind in whose form objects are stored. `served`: the kind clients see, if it is another one."""
         self.kind = kind
+        self.served_kind = served or kind
         self.type = cast(type[KubeObject], kind.type)  # every stored kind is one
         self._one_form = ONE_FORM.get(self.type)
         self._default = DEFAULTS.get(self.type)
         self._validator = VALIDATORS.get(self.type)
+        self._modes = {mode.subresource: mode for mode in self.update_modes()}
+
+    # -- forms and subresources
+
+    def to_stored_form(self, obj: KubeObject) -> KubeObject:
+        """Convert an object from the form a client sends to the form that is stored."""
+        return obj
+
+    def from_stored_form(self, tree: dict[str, Any]) -> dict[str, Any]:
+        """Convert the tree of a stored object to the form that clients of the served kind see."""
+        return tree
+
+    def update_modes(self) -> tuple[UpdateMode, ...]:
+        """List what of an object can be updated: itself, its status, and subresources that are parts of the object."""
+        reset = STATUS_PATHS if self.kind.has_status else ()
+        return (
+            UpdateMode("", self.prepare_update, self.validate_update, reset),
+            UpdateMode("status", self.prepare_status, self.validate_status, self.status_reset),
+        )
+
+    def update_mode(self, subresource: str) -> UpdateMode:
+        """Return how a subresource (or, with an empty name, the object) is updated."""
+        return self._modes[subresource]
 
     # -- filling in
 
@@ -118,6 +168,11 @@ class Strategy:
 
     def validate_create(self, obj: Any, env: Environment) -> list[FieldError]:
         return self._validator.create(obj, env.context) if self._validator else []
+
+    def review_create(self, obj: Any, env: Environment) -> CreateReview:
+        """Validate a new object and, if nothing is wrong with it, collect the warnings for its creator."""
+        errors = self.validate_create(obj, env)
+        return CreateReview(errors, [] if errors else self.warnings(obj, None, env))
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[FieldError]:
         return self._validator.update(new, old, env.context) if self._validator else []

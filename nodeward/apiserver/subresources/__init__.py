@@ -8,7 +8,6 @@ from nodeward.api.errors import method_not_supported
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.request import Call
-from nodeward.apiserver.resources.strategy import STATUS_PATHS, Strategy
 from nodeward.apiserver.subresources.binding import bind
 from nodeward.apiserver.subresources.eviction import evict
 from nodeward.apiserver.subresources.log import read_log
@@ -18,7 +17,6 @@ from nodeward.apiserver.subresources.token import issue_token
 from nodeward.apiserver.verbs.get import get
 from nodeward.apiserver.verbs.patch import patch
 from nodeward.apiserver.verbs.update import update
-from nodeward.apiserver.writing import Mode
 from nodeward.machinery.serving.answer import Answer
 
 Handler = Callable[[Api, Call, Kind], Awaitable[Answer]]
@@ -41,20 +39,6 @@ HANDLERS: dict[tuple[str, str], Handler] = {
 }
 
 
-def mode_of(strategy: Strategy, subresource: str) -> Mode:
-    """How a subresource (or, with none, the object) is written."""
-    if not subresource:
-        reset = STATUS_PATHS if strategy.kind.has_status else ()
-        return Mode("", strategy.prepare_update, strategy.validate_update, reset)
-    if subresource == "status":
-        return Mode("status", strategy.prepare_status, strategy.validate_status, strategy.status_reset)
-    # resize, ephemeralcontainers, finalize: the strategy has a method of the same name
-    word = "ephemeral" if subresource == "ephemeralcontainers" else subresource
-    return Mode(
-        subresource, getattr(strategy, f"prepare_{word}"), getattr(strategy, f"validate_{word}"), STATUS_PATHS
-    )
-
-
 async def serve_subresource(api: Api, call: Call, kind: Kind) -> Answer:
     """Dispatch a request for a subresource `kind` has."""
     handler = HANDLERS.get((call.subresource, call.verb))
@@ -62,9 +46,9 @@ async def serve_subresource(api: Api, call: Call, kind: Kind) -> Answer:
         return await handler(api, call, kind)
     if call.verb == "get":
         return await get(api, call, kind)
-    strategy = api.strategy(api.stored_kind(kind))
+    strategy = api.strategy(kind)
     if call.verb == "update":
-        return await update(api, call, kind, mode_of(strategy, call.subresource))
+        return await update(api, call, kind, strategy.update_mode(call.subresource))
     if call.verb == "patch":
-        return await patch(api, call, kind, mode_of(strategy, call.subresource))
+        return await patch(api, call, kind, strategy.update_mode(call.subresource))
     raise method_not_supported(kind.group, f"{kind.resource}/{call.subresource}", call.verb)

@@ -52,7 +52,7 @@ async def bind(api: Api, call: Call, kind: Kind) -> Answer:
         api.chain.admit(write)
         _assign(api, pod, binding)
         api.chain.validate(write)
-        if call.is_dry_run or await api.writer.replace_marked(kind, pod, item) is not None:
+        if call.is_dry_run or await api.writer.replace(kind, pod, item) is not None:
             return success(201)
     raise timeout("the pod changes faster than it can be bound", 1)
 

@@ -210,7 +210,7 @@ async def _spend(api: Api, call: Call, budget: PodDisruptionBudget, pod: Pod, *,
         if current.status.disruptions_allowed == 0:
             set_allowed_condition(current.status, api.env.now())
         current.status.disrupted_pods[pod.metadata.name] = api.env.now()
-        if await api.writer.replace_marked(kind, current, item) is not None:
+        if await api.writer.replace(kind, current, item) is not None:
             return
     raise timeout(f'couldn\'t update PodDisruptionBudget "{budget.metadata.name}" due to conflicts', 10)
 
@@ -233,7 +233,7 @@ async def _mark(api: Api, kind: Kind, call: Call, options: DeleteOptions) -> Non
             message="Eviction API: evicting",
         )
         set_condition(pod, condition, api.env.now())
-        written = await api.writer.replace_marked(kind, pod, item)
+        written = await api.writer.replace(kind, pod, item)
         if written is not None:
             if options.preconditions is not None and options.preconditions.resource_version is not None:
                 # The version the caller insists on was right, and only this very write has changed it.

@@ -26,7 +26,7 @@ from nodeward.apiserver.negotiation import Accepted, accepted
 from nodeward.apiserver.presenting import present_one
 from nodeward.apiserver.reading_body import check_options, read_object
 from nodeward.apiserver.request import Call
-from nodeward.apiserver.resources.strategy import STATUS_PATHS
+from nodeward.apiserver.resources.strategy import STATUS_PATHS, UpdateMode
 from nodeward.apiserver.verbs.patch import (
     APPLY_PATCH,
     apply_patch,
@@ -36,7 +36,6 @@ from nodeward.apiserver.verbs.patch import (
     patched_object,
     read_applied,
 )
-from nodeward.apiserver.writing import Mode
 from nodeward.machinery.serving.answer import Answer
 from nodeward.rules.selectors import Labels, Requirement, from_label_selector
 from nodeward.validation.autoscaling import validate_scale
@@ -61,8 +60,9 @@ async def change_scale(api: Api, call: Call, kind: Kind) -> Answer:
     check_options(call, "PatchOptions" if is_patch else "UpdateOptions")
     strategy = api.strategy(kind)
     media = patch_type(call) if is_patch else ""
+    applied: dict[str, Any] | None = None
     if media == APPLY_PATCH:
-        make = _applying(api, call, kind)
+        applied, make = _applying(api, call, kind)
     else:
         sent = parse_patch(call.request.body) if is_patch else None
 
@@ -81,23 +81,22 @@ async def change_scale(api: Api, call: Call, kind: Kind) -> Answer:
             cast(Any, new).spec.replicas = scale.spec.replicas
             return new
 
-    mode = Mode("scale", strategy.prepare_update, strategy.validate_update, STATUS_PATHS)
-    written = await api.writer.update(call, strategy, mode, make)
+    mode = UpdateMode("scale", strategy.prepare_update, strategy.validate_update, STATUS_PATHS)
+    written = await api.writer.update(call, strategy, mode, make, applied=applied)
     return _answer(api, call, decoder(strategy.type).decode(written.item.data), wanted)
 
 
-def _applying(api: Api, call: Call, kind: Kind) -> Callable[[Item, Any], Any]:
-    """Server-side apply: what is applied to the scale is applied to the one field of the workload it stands for."""
+def _applying(api: Api, call: Call, kind: Kind) -> tuple[dict[str, Any], Callable[[Item, Any], Any]]:
+    """Turn an apply to the scale into an apply to the workload: its configuration, and what makes the new workload."""
     sent = read_applied(call, _SCALE_KIND)
     scale = cast(Scale, object_from(call, _SCALE_KIND, sent))
     spec = {"replicas": scale.spec.replicas} if "replicas" in (sent.get("spec") or {}) else {}
-    applied = {
+    applied: dict[str, Any] = {
         "apiVersion": kind.api_version,
         "kind": kind.name,
         "metadata": {"name": call.name, "namespace": call.namespace},
         "spec": spec,
     }
-    call.applied = applied
 
     def make(item: Item, old: Any) -> Any:
         _check(call, kind, scale, old)
@@ -119,7 +118,7 @@ def _applying(api: Api, call: Call, kind: Kind) -> Callable[[Item, Any], Any]:
         new.metadata.resource_version = scale.metadata.resource_version
         return new
 
-    return make
+    return applied, make
 
 
 def _check(call: Call, kind: Kind, scale: Scale, old: Any) -> None:

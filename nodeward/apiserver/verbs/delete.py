@@ -151,7 +151,7 @@ async def delete_one(
         elif encode(obj) == before:
             return item, obj, False
         else:
-            written = await api.writer.replace_marked(kind, obj, item)
+            written = await api.writer.replace(kind, obj, item)
             if written is not None:
                 return written.item, obj, False
     raise timeout("the object changes faster than it can be deleted", 1)

@@ -18,7 +18,6 @@ from nodeward.api.codec import (
     stand_alone,
 )
 from nodeward.api.errors import ApiError, bad_request, invalid, unsupported_media_type
-from nodeward.api.events_v1 import Event as NewEvent
 from nodeward.api.meta import KubeObject
 from nodeward.api.patch.json_patch import apply_json_patch
 from nodeward.api.patch.merge_patch import apply_merge_patch
@@ -29,11 +28,11 @@ from nodeward.api.scheme import Kind
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import accepted, yaml_to_json
-from nodeward.apiserver.presenting import present_one, view
+from nodeward.apiserver.presenting import present_one, served_bytes
 from nodeward.apiserver.reading_body import check_options, field_validation, report_repeats, report_stray
 from nodeward.apiserver.request import Call
-from nodeward.apiserver.resources.event_view import view_to_core
-from nodeward.apiserver.writing import Mode, Written
+from nodeward.apiserver.resources.strategy import UpdateMode
+from nodeward.apiserver.writing import Written
 from nodeward.base.fielderror import forbidden, required
 from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import FieldPath
@@ -55,7 +54,7 @@ def patch_type(call: Call) -> str:
     return media
 
 
-async def patch(api: Api, call: Call, kind: Kind, mode: Mode) -> Answer:
+async def patch(api: Api, call: Call, kind: Kind, mode: UpdateMode) -> Answer:
     """The object changed as the patch says."""
     wanted = accepted(call.request.headers.get("accept", ""))
     media = patch_type(call)
@@ -71,7 +70,7 @@ async def patch(api: Api, call: Call, kind: Kind, mode: Mode) -> Answer:
     return present_one(api, call, kind, written.item, wanted, status=status)
 
 
-async def _change(api: Api, call: Call, kind: Kind, mode: Mode, media: str) -> Written:
+async def _change(api: Api, call: Call, kind: Kind, mode: UpdateMode, media: str) -> Written:
     if media != MERGE_PATCH or not api.renewals.concerns(kind):
         return await _patch(api, call, kind, mode, media)
     hub = api.env.hub
@@ -90,18 +89,18 @@ async def _change(api: Api, call: Call, kind: Kind, mode: Mode, media: str) -> W
     return written
 
 
-async def _patch(api: Api, call: Call, kind: Kind, mode: Mode, media: str) -> Written:
+async def _patch(api: Api, call: Call, kind: Kind, mode: UpdateMode, media: str) -> Written:
     sent = parse_patch(call.request.body)
-    strategy = api.writing(kind)
+    strategy = api.strategy(kind)
 
     def make(item: Item, old: Any) -> KubeObject:
-        tree = parse_tree(stand_alone(kind, view(kind, item)))
+        tree = parse_tree(stand_alone(kind, served_bytes(api, kind, item)))
         patched = apply_patch(tree, sent, media, kind)
         obj = patched_object(call, kind, patched, sent, media)
         if obj.metadata.resource_version == str(item.revision):
             # The patch did not insist on a version: it may be computed again on a newer one.
             obj.metadata.resource_version = ""
-        obj = _as_stored(obj)
+        obj = strategy.to_stored_form(obj)
         strategy.default(obj)
         return obj
 
@@ -169,17 +168,17 @@ def read_applied(call: Call, kind: Kind) -> dict[str, Any]:
     return sent
 
 
-async def _apply(api: Api, call: Call, kind: Kind, mode: Mode) -> Written:
+async def _apply(api: Api, call: Call, kind: Kind, mode: UpdateMode) -> Written:
     sent = read_applied(call, kind)
-    strategy = api.writing(kind)
+    strategy = api.strategy(kind)
     force = call.query.flag("force")
     applied = sent  # a null is applied like any other value
 
     def first() -> KubeObject:
-        return _as_stored(object_from(call, kind, applied))
+        return strategy.to_stored_form(object_from(call, kind, applied))
 
     def make(item: Item, old: Any) -> KubeObject:
-        tree = parse_tree(stand_alone(kind, view(kind, item)))
+        tree = parse_tree(stand_alone(kind, served_bytes(api, kind, item)))
         merged, entries = api.ownership.applied(
             call,
             kind,
@@ -196,20 +195,16 @@ async def _apply(api: Api, call: Call, kind: Kind, mode: Mode) -> Written:
         if not applied["metadata"].get("resourceVersion"):
             obj.metadata.resource_version = ""
         obj.metadata.managed_fields = entries
-        obj = _as_stored(obj)
+        obj = strategy.to_stored_form(obj)
         strategy.default(obj)
         return obj
 
     # Fields that are unknown or of the wrong type are said as apply says them, not as decoding would.
     check_configuration(applied, schema_of(kind.type), kind.api_version)
     object_from(call, kind, applied)
-    call.applied = applied
-    return await api.writer.update(call, strategy, mode, make, may_create=None if mode.subresource else first)
-
-
-def _as_stored(obj: KubeObject) -> KubeObject:
-    """The object in the form it is stored in, if a client sees it in another."""
-    return view_to_core(obj) if isinstance(obj, NewEvent) else obj
+    return await api.writer.update(
+        call, strategy, mode, make, may_create=None if mode.subresource else first, applied=applied
+    )
 
 
 def _unmanaged(tree: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from nodeward.api.events_v1 import Event as NewEvent
 from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.api import Api
@@ -13,20 +12,18 @@ from nodeward.apiserver.negotiation import accepted
 from nodeward.apiserver.presenting import present_one
 from nodeward.apiserver.reading_body import check_options, read_object
 from nodeward.apiserver.request import Call
-from nodeward.apiserver.resources.event_view import view_to_core
-from nodeward.apiserver.writing import Mode
+from nodeward.apiserver.resources.strategy import UpdateMode
 from nodeward.machinery.serving.answer import Answer
 
 
-async def update(api: Api, call: Call, kind: Kind, mode: Mode) -> Answer:
+async def update(api: Api, call: Call, kind: Kind, mode: UpdateMode) -> Answer:
     """The object as sent, whole or in the part `mode` is about."""
     wanted = accepted(call.request.headers.get("accept", ""))
     check_options(call, "UpdateOptions")
-    strategy = api.writing(kind)
+    strategy = api.strategy(kind)
 
     def sent() -> KubeObject:
-        obj = cast(KubeObject, read_object(call, kind))
-        return view_to_core(obj) if isinstance(obj, NewEvent) else obj
+        return strategy.to_stored_form(cast(KubeObject, read_object(call, kind)))
 
     def make(item: Item, old: Any) -> KubeObject:
         obj = sent()

@@ -17,7 +17,7 @@ from nodeward.apiserver.api import Api
 from nodeward.apiserver.cache import Batch, Change, frame, restamp
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import Accepted, Form, accepted
-from nodeward.apiserver.presenting import read, view
+from nodeward.apiserver.presenting import read, served_bytes
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.selection import Selection, selection_of
 from nodeward.base.fielderror import FieldError, forbidden
@@ -191,7 +191,7 @@ class WatchStream:
     # -- how it looks
 
     def _render(self, type_: str, item: Item) -> bytes:
-        data = view(self._kind, item)
+        data = served_bytes(self._api, self._kind, item)
         match self._form:
             case Form.OBJECT:
                 return frame(self._kind, type_, data)
