@@ -23,7 +23,7 @@ from nodeward.features import Gates
 from nodeward.machinery.clock import Clock, RealClock
 from nodeward.rules.taint_columns import TaintSets
 from nodeward.rules.tolerations import tolerates
-from nodeward.validation import VALIDATORS
+from nodeward.validation.registry import VALIDATORS
 
 SETS: Final = 100
 ROUNDS: Final = 300

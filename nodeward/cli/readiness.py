@@ -30,7 +30,7 @@ from nodeward.machinery.connecting import connect
 from nodeward.machinery.kubeconfig import load_config
 from nodeward.rules.readiness_preview import Forecast, NodeForecast, forecast
 from nodeward.rules.readiness_rules import Action, compiled, conflict
-from nodeward.validation import VALIDATORS
+from nodeward.validation.registry import VALIDATORS
 
 #: More lines than this of one sort are left out, unless all are asked for.
 SHOWN: Final = 20

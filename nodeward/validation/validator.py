@@ -30,7 +30,7 @@ class Validator:
     warnings: Callable[[Any, Any, Context], list[str]] | None = None
 
 
-#: What each half of the registry is: kind to rules.
+#: What the registry is: kind to rules.
 Validators = dict[type[KubeObject], Validator]
 
 

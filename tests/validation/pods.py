@@ -7,7 +7,7 @@ from typing import Any
 from nodeward.api.context import Context
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
-from nodeward.validation import VALIDATORS
+from nodeward.validation.registry import VALIDATORS
 from tests.validation.tables import Case, Tree, check, context, defaulted, edited
 
 POD: Tree = {

@@ -20,7 +20,7 @@ from nodeward.api.defaults import DEFAULTS
 from nodeward.api.meta import KubeObject
 from nodeward.base.fielderror import FieldError
 from nodeward.base.quantity import Quantity
-from nodeward.validation import VALIDATORS
+from nodeward.validation.registry import VALIDATORS
 
 K = TypeVar("K", bound=KubeObject)
 Tree = dict[str, Any]

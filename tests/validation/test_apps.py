@@ -8,7 +8,7 @@ import pytest
 
 from nodeward.api.apps_v1 import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
 from nodeward.api.core_v1.pod import ReplicationController
-from nodeward.validation import VALIDATORS
+from nodeward.validation.registry import VALIDATORS
 from tests.validation.tables import (
     DROP,
     Case,

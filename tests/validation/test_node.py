@@ -10,8 +10,8 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.defaults.node import drop_disabled_node_fields
 from nodeward.rules.names import qualified_name
 from nodeward.rules.readiness import LABEL_PREFIX
-from nodeward.validation import VALIDATORS
 from nodeward.validation.core.node_readiness import CONDITION_TYPE_LIMIT
+from nodeward.validation.registry import VALIDATORS
 from tests.validation.pods import NODE, a_node, pod_context
 from tests.validation.tables import Case, case, check, check_create, check_status, check_update, context
 

@@ -11,7 +11,7 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import invalid
 from nodeward.base.fielderror import FieldError
-from nodeward.validation import VALIDATORS
+from nodeward.validation.registry import VALIDATORS
 from tests.api.recorded import recorded_answer, recorded_body
 from tests.validation.pods import pod_context
 from tests.validation.tables import defaulted

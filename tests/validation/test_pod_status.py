@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nodeward.api.core_v1.pod import Pod
-from nodeward.validation import VALIDATORS
+from nodeward.validation.registry import VALIDATORS
 from tests.validation.pods import pod_context, stored_pods
 from tests.validation.tables import Case, case, check
 

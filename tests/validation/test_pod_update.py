@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from nodeward.api.core_v1.pod import Binding, Pod, PodTemplate
-from nodeward.validation import VALIDATORS
 from nodeward.validation.pod.pod import validate_binding
 from nodeward.validation.pod.update import validate_ephemeral_containers_update
+from nodeward.validation.registry import VALIDATORS
 from tests.validation.pods import POD, pod_context, stored_pods
 from tests.validation.tables import DROP, Case, case, check, check_create, check_update, read
 

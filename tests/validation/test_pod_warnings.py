@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nodeward.api.core_v1.pod import Pod, PodTemplate
-from nodeward.validation import VALIDATORS
 from nodeward.validation.pod.warnings import pod_status_warnings
+from nodeward.validation.registry import VALIDATORS
 from tests.validation.pods import POD, pod_context
 from tests.validation.tables import edited, read
 

@@ -8,7 +8,7 @@ import pytest
 
 from nodeward.api.core_v1.service import Endpoints, Service
 from nodeward.api.discovery_v1 import EndpointSlice
-from nodeward.validation import VALIDATORS
+from nodeward.validation.registry import VALIDATORS
 from tests.validation.tables import (
     Case,
     case,

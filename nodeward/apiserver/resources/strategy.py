@@ -25,7 +25,7 @@ from nodeward.api.meta import KubeObject, ObjectMeta
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.environment import Environment
 from nodeward.base.fielderror import FieldError
-from nodeward.validation import VALIDATORS
+from nodeward.validation.registry import VALIDATORS
 
 Paths = tuple[tuple[str, ...], ...]
 

@@ -1,1 +1,1 @@
-"""Rules for the kinds of apps/v1. Called through ."""
+"""Rules for the kinds of apps/v1. Called through `registry.py`."""

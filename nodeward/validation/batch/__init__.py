@@ -1,1 +1,1 @@
-"""Rules for the kinds of batch/v1. Called through ."""
+"""Rules for the kinds of batch/v1. Called through `registry.py`."""

@@ -1,1 +1,1 @@
-"""Rules for the other kinds of core/v1. Called through ."""
+"""Rules for the other kinds of core/v1. Called through `registry.py`."""

@@ -31,7 +31,7 @@ from nodeward.validation.meta.addresses import cidr_warnings, is_dual_stack, par
 from nodeward.validation.meta.metadata import METADATA, validate_metadata, validate_metadata_update
 from nodeward.validation.pod.resource_lists import validate_quantity
 from nodeward.validation.pod.tolerations import validate_taints
-from nodeward.validation.validator import distinct
+from nodeward.validation.validator import Validator, distinct
 
 _SPEC: Final = ROOT.child("spec")
 _STATUS: Final = ROOT.child("status")
@@ -213,3 +213,12 @@ def _preemption(policy: NodePodPreemptionPolicy, ctx: Context) -> list[FieldErro
         invalid(at.index(i), name, fault) for i, name in enumerate(listed) for fault in label_key_faults(name)
     ]
     return errors + [duplicate(at.index(i), name) for i, name in enumerate(listed) if name in listed[:i]]
+
+
+NODE: Final = Validator(
+    create=validate_node,
+    update=validate_node_update,
+    status=validate_node_status_update,
+    name=node_name,
+    warnings=node_warnings,
+)

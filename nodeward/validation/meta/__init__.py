@@ -1,1 +1,1 @@
-"""Rules that hold for every kind: metadata, names, labels, conditions. Called through ."""
+"""Rules that hold for every kind: metadata, names, labels, conditions. Called through `registry.py`."""

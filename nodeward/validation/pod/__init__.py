@@ -1,1 +1,1 @@
-"""Rules for pods and pod templates: spec, volumes, resources, status, changes. Called through ."""
+"""Rules for pods and pod templates: spec, volumes, resources, status, changes. Called through `registry.py`."""

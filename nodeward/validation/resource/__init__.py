@@ -1,1 +1,1 @@
-"""Rules for the kinds of resource.k8s.io. Called through ."""
+"""Rules for the kinds of resource.k8s.io. Called through `registry.py`."""

@@ -1,4 +1,9 @@
-"""The rules' registry, second half: every kind but pods and nodes."""
+"""Which rules hold for which kind: `VALIDATORS[type(obj)]`, a plain dict; a new kind is one line in it.
+
+The API server's strategies look a kind up here once, when they are made. This module imports the rules of every kind,
+so nothing in `nodeward.validation` imports it. Subresources of pods have functions of their own: `validate_pod_resize`,
+`validate_ephemeral_containers_update`, `validate_binding`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,8 @@ from nodeward.api.core_v1.cluster import (
     Secret,
     ServiceAccount,
 )
-from nodeward.api.core_v1.pod import ReplicationController
+from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import Pod, PodTemplate, ReplicationController
 from nodeward.api.core_v1.service import Endpoints, Service
 from nodeward.api.core_v1.storage import PersistentVolume, PersistentVolumeClaim
 from nodeward.api.discovery_v1 import EndpointSlice
@@ -59,12 +65,22 @@ from nodeward.validation.core.endpoints import ENDPOINTS
 from nodeward.validation.core.event import CORE_EVENT, EVENT
 from nodeward.validation.core.limit_range import LIMIT_RANGE
 from nodeward.validation.core.namespace import NAMESPACE
+from nodeward.validation.core.node import NODE
 from nodeward.validation.core.persistent_volume import PERSISTENT_VOLUME
 from nodeward.validation.core.persistent_volume_claim import PERSISTENT_VOLUME_CLAIM
 from nodeward.validation.core.replication_controller import REPLICATION_CONTROLLER
 from nodeward.validation.core.resource_quota import RESOURCE_QUOTA
 from nodeward.validation.core.service import SERVICE
 from nodeward.validation.discovery import ENDPOINT_SLICE
+from nodeward.validation.pod.pod import (
+    pod_name,
+    validate_pod,
+    validate_pod_template,
+    validate_pod_template_update,
+)
+from nodeward.validation.pod.status import validate_pod_status_update
+from nodeward.validation.pod.update import validate_pod_update
+from nodeward.validation.pod.warnings import pod_template_kind_warnings, pod_warnings
 from nodeward.validation.policy import POD_DISRUPTION_BUDGET
 from nodeward.validation.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING
 from nodeward.validation.readiness_rule import NODE_READINESS_RULE
@@ -77,9 +93,24 @@ from nodeward.validation.storage.storage_class import (
     STORAGE_CLASS,
     VOLUME_ATTRIBUTES_CLASS,
 )
-from nodeward.validation.validator import Validators
+from nodeward.validation.validator import Validator, Validators
 
-OTHERS: Final[Validators] = {
+VALIDATORS: Final[Validators] = {
+    Pod: Validator(
+        create=validate_pod,
+        update=validate_pod_update,
+        status=validate_pod_status_update,
+        name=pod_name,
+        warnings=pod_warnings,
+    ),
+    PodTemplate: Validator(
+        create=validate_pod_template,
+        update=validate_pod_template_update,
+        status=None,
+        name=pod_name,
+        warnings=pod_template_kind_warnings,
+    ),
+    Node: NODE,
     ConfigMap: CONFIG_MAP,
     Endpoints: ENDPOINTS,
     Event: CORE_EVENT,
