@@ -7,6 +7,7 @@ and fields an older server does not know (`nodeward.apiserver.resources.unborn`)
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
@@ -30,6 +31,12 @@ def is_set(obj: Any, paths: Iterable[Path]) -> bool:
     return any(True for path in paths for _ in _set_fields(obj, path, ""))
 
 
+@functools.cache
+def _field(struct: type[msgspec.Struct], name: str) -> msgspec.structs.FieldInfo:
+    """Asked for every write of a kind: msgspec works it out anew each time."""
+    return next(each for each in msgspec.structs.fields(struct) if each.name == name)
+
+
 def _empty(info: msgspec.structs.FieldInfo) -> Any:
     return info.default if info.default is not msgspec.NODEFAULT else info.default_factory()
 
@@ -46,7 +53,8 @@ def _set_fields(holder: Any, path: Path, at: str) -> Iterator[tuple[Any, msgspec
             yield from _set_fields(item, path, f"{at}.{key}")
         return
     first, *rest = path
-    info = next(each for each in msgspec.structs.fields(holder) if each.name == first)
+    struct: type[msgspec.Struct] = type(holder)
+    info = _field(struct, first)
     name = f"{at}.{info.encode_name}" if at else info.encode_name
     value = getattr(holder, first)
     if rest:

@@ -21,6 +21,7 @@ from nodeward.base.fielderror import quote
 _LAYOUT: Final = "2006-01-02T15:04:05Z07:00"
 _MICRO_LAYOUT: Final = "2006-01-02T15:04:05.000000Z07:00"
 _ANY_TIME: Final = re.compile(rb'"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d')
+_KEPT_MICRO: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _ODD_TIME: Final = re.compile(rb'"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?!Z")')
 
 Settle = Callable[[Any], None]
@@ -37,6 +38,14 @@ def canonical_time(text: str) -> str:
 
 def canonical_micro_time(text: str) -> str:
     """A `MicroTime` as it is kept."""
+    if _KEPT_MICRO.fullmatch(text):
+        # As heartbeats send it, thousands in a second.
+        try:
+            datetime.fromisoformat(text)
+        except ValueError:
+            pass  # the slow way says what is wrong
+        else:
+            return text
     return _moment(text, _MICRO_LAYOUT).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
