@@ -6,15 +6,21 @@ it mostly has nothing to wait for, and thousands of them start in a second: a ta
 when `start` returns. The kubelet's pod and node managers call it.
 
 What must stay true: no code that needs a task of its own (a timeout, a task group) runs before the first suspension;
-a function that needs one is marked `@own_task`. A coroutine is never lost: it ends, or is closed by `stop`.
+a function that needs one is marked `@own_task`. A coroutine is never lost: it ends, or is closed by `stop`. One that
+fails costs no other its turn, and not its caller either: the error is logged, unless it is a broken invariant.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
+
+from nodeward.base.invariant import InvariantBroken
+
+LOG: Final = logging.getLogger(__name__)
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -44,8 +50,10 @@ class EagerTasks:
             awaited = work.send(None)
         except StopIteration:
             return
-        except self._expected as error:
-            self._on_error(error)
+        except InvariantBroken:
+            raise
+        except Exception as error:
+            self._failed(error)
             return
         task = asyncio.create_task(self._go_on(work, awaited))
         self._tasks.add(task)
@@ -56,8 +64,14 @@ class EagerTasks:
     async def _go_on(self, work: Coroutine[Any, Any, None], awaited: Any) -> None:
         try:
             await _Rest(work, awaited)
-        except self._expected as error:
+        except Exception as error:
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        if isinstance(error, self._expected):
             self._on_error(error)
+        else:
+            LOG.error("a step failed in an unexpected way", exc_info=error)
 
     async def stop(self) -> None:
         """Cancel what is under way; nothing is started any more."""

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from nodeward.base.invariant import InvariantBroken
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.eager import EagerTasks, own_task
 from nodeward.machinery.virtual_loop import run_virtual
@@ -71,11 +72,31 @@ def test_an_expected_error_is_told_before_and_after_a_wait(waits: bool) -> None:
     run_virtual(main)
 
 
-def test_an_unexpected_error_reaches_the_caller() -> None:
-    async def work() -> None:
-        raise KeyError("bug")
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_unexpected_error_is_logged_and_costs_nobody_else(
+    waits: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        told = Told()
 
-    with pytest.raises(KeyError):
+        async def work() -> None:
+            if waits:
+                await clock.sleep(1)
+            raise KeyError("bug")
+
+        told.tasks.start(work())
+        await clock.sleep(2)
+        assert told.words == []
+
+    run_virtual(main)
+    assert "KeyError: 'bug'" in caplog.text
+
+
+def test_a_broken_invariant_stops_the_caller() -> None:
+    async def work() -> None:
+        raise InvariantBroken("bug")
+
+    with pytest.raises(InvariantBroken):
         Told().tasks.start(work())
 
 

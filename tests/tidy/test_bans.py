@@ -43,6 +43,7 @@ READS_ENVIRONMENT = ("nodeward/cli/", "nodeward/bench/")
 CATCHES_EVERYTHING = (
     "nodeward/machinery/serving/connection.py",
     "nodeward/controllers/runner.py",
+    "nodeward/machinery/eager.py",
     "nodeward/scheduler/guarding.py",
 )
 

@@ -14,6 +14,7 @@ from nodeward.base.fielderror import quote
 from nodeward.kubelet.probing.answer import Answer, seconds_text
 from nodeward.kubelet.runtime.interface import ExecRequest, Runtime
 from nodeward.machinery.clock import Clock
+from nodeward.machinery.eager import own_task
 
 _MAX_OUTPUT: Final = 10 * 1024
 
@@ -29,6 +30,7 @@ async def ask_container(runtime: Runtime, request: ExecRequest, timeout: float) 
     return Answer(result.exit_code == 0, _shown(result.output))
 
 
+@own_task
 async def ask_node(command: Sequence[str], timeout: float, clock: Clock) -> Answer:
     """Run a process of the node; when its time is up, it is killed with all it has started."""
     try:
