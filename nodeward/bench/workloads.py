@@ -50,6 +50,7 @@ def features_named(number: int) -> Framework:
             name=f"Feature{index:03}",
             requirements=Requirements((f"Gate{index:03}",)),
             scheduling_rule=lambda _: index < NEEDED,
+            scheduling_fields=(),
         )
 
     return Framework(feature(index) for index in range(number))

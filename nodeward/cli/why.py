@@ -32,6 +32,7 @@ from nodeward.scheduler.config import load_scheduler_config
 from nodeward.scheduler.explaining import explain_pod
 from nodeward.scheduler.framework.listers import FixedListers
 from nodeward.scheduler.plugins import REGISTRY
+from nodeward.scheduler.plugins.setting import looked_up
 from nodeward.scheduler.settings import ProfileSettings, default_profile
 
 _ENDED = ("Succeeded", "Failed")
@@ -171,4 +172,4 @@ async def _not_found(client: Client, namespace: str, name: str) -> NoReturn:
 def _looked_up(profile: ProfileSettings) -> list[type[KubeObject]]:
     """The kinds the plugins of a profile ask for, each once."""
     used = {use.name for use in profile.plugins}
-    return list(dict.fromkeys(kind for each in REGISTRY if each.name in used for kind in each.kinds))
+    return looked_up(REGISTRY, used)

@@ -14,7 +14,7 @@ from nodeward.scheduler.queue.queued_pod import Place, QueuedPod
 
 if TYPE_CHECKING:
     from nodeward.scheduler.framework.plugin import Cycle
-    from nodeward.scheduler.profile import Profile
+    from nodeward.scheduler.profile import Acting, Profile
     from nodeward.scheduler.waiting_pods import WaitingPod
 
 #: Reasons of the PodScheduled condition.
@@ -50,6 +50,8 @@ class Attempt:
     node: str = ""
     #: what plugins keep for their later calls; None: none acts on this pod, beside the one that binds it
     cycle: Cycle | None = None
+    #: the plugins that act on it; None as `cycle` is
+    acting: Acting | None = None
     #: set while Permit plugins make it wait
     waiting: WaitingPod | None = None
     failure: Failure | None = None

@@ -106,10 +106,10 @@ class Binder:
         """PreBind and Bind."""
         profile, view, node = attempt.profile, attempt.view, attempt.node
         cycle = attempt.cycle or Cycle(view)
-        for plugin in profile.pre_binds if attempt.cycle is not None else ():
-            status = await self._asked("PreBind", attempt, plugin.pre_bind(cycle, view, node))
+        for acting in attempt.acting.pre_binds if attempt.acting is not None else ():
+            status = await self._asked("PreBind", attempt, acting.pre_bind(cycle, view, node))
             if not status.is_success and not status.is_skip:
-                return _by(status, plugin.name, "PreBind")
+                return _by(status, acting.name, "PreBind")
         for plugin in profile.binds:
             status = await self._asked("Bind", attempt, plugin.bind(cycle, view, node))
             if not status.is_skip:
@@ -129,7 +129,7 @@ class Binder:
     def _tell_plugins(self, attempt: Attempt) -> None:
         """PostBind. The pod is bound, whatever a plugin makes of it."""
         cycle = attempt.cycle
-        for plugin in attempt.profile.post_binds if cycle is not None else ():
+        for plugin in attempt.acting.post_binds if attempt.acting is not None else ():
             guarded("after binding", attempt.view.key, plugin.post_bind, cycle, attempt.view, attempt.node)
 
 

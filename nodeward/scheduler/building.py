@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
@@ -20,18 +20,17 @@ from nodeward.scheduler.cache.plugin_set import PluginSet
 from nodeward.scheduler.cache.table import NodeTable
 from nodeward.scheduler.cycle import Engine
 from nodeward.scheduler.framework.listers import FixedListers, Listers
+from nodeward.scheduler.framework.plugin import Plugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.metrics import SchedulerMetrics
-from nodeward.scheduler.plugins import REGISTRY, Setting, Shipped
-from nodeward.scheduler.plugins.setting import Handle
+from nodeward.scheduler.plugins import REGISTRY
+from nodeward.scheduler.plugins.setting import Handle, Setting
 from nodeward.scheduler.profile import Profile, make_profile
 from nodeward.scheduler.queue.backoff import BackoffRule
 from nodeward.scheduler.queue.nominator import Nominator
 from nodeward.scheduler.queue.scheduling_queue import QueueSettings, SchedulingQueue
 from nodeward.scheduler.settings import ProfileSettings, SchedulerSettings, default_profile
 from nodeward.scheduler.waiting_pods import WaitingPods
-
-NUMERIC_GATE: Final = "TaintTolerationComparisonOperators"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +52,14 @@ def build_engine(
     metrics: Metrics | None = None,
     listers: Listers | None = None,
     handle_of: Callable[[Reach], Handle] | None = None,
-    registry: Sequence[Shipped] = REGISTRY,
+    registry: Sequence[type[Plugin]] = REGISTRY,
     offset: int = 0,
     features: Framework = FRAMEWORK,
 ) -> Engine:
     """An engine with nothing in its table and its queue."""
     if not settings.profiles:
         raise ConfigError("a scheduler needs at least one profile")
-    table = NodeTable(features.table, numeric=gates.enabled(NUMERIC_GATE))
+    table = NodeTable()
     nominator, waiting = Nominator(), WaitingPods(clock)
     profiles: dict[str, Profile] = {}
     engines: list[Engine] = []

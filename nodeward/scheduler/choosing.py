@@ -72,7 +72,7 @@ class Chooser:
             if why is None:
                 break
             out[pick.row] = why
-            if not pick.found.volatile:
+            if not pick.found.stateful:
                 # Others that are promised are as good as this one: all are looked at before the next choice.
                 out |= self._conflicts(profile, pod, pick, out)
             left = table.alive.copy()

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from nodeward.machinery.clock import Clock
     from nodeward.scheduler.cache.table import NodeTable
     from nodeward.scheduler.framework.plugin import Cycle
-    from nodeward.scheduler.profile import Profile
+    from nodeward.scheduler.profile import Acting, Profile
     from nodeward.scheduler.queue.scheduling_queue import SchedulingQueue
     from nodeward.scheduler.waiting_pods import WaitingPods
 
@@ -185,17 +185,18 @@ class Engine:
             return
         found.placed += 1
         attempt.node = node = table.name_of(row)
-        if profile.acts_on(view):
+        attempt.acting = acting = profile.acting(found.stateful)
+        if acting is not None:
             attempt.cycle = own_cycle(view, cycle) if cycle is found.cycle else cycle
         if not table.assume(view, node, found.amounts):
             raise InvariantBroken(f"pod {view.key} ({view.uid}) is counted on a node already")
         if len(self.queue.nominator):
             self.queue.nominator.delete(view.uid)
-        if attempt.cycle is None:
+        if acting is None or attempt.cycle is None:
             return
-        status = self._reserve(attempt, attempt.cycle)
+        status = self._reserve(attempt, attempt.cycle, acting)
         if status.is_success:
-            status = self._permit(attempt, attempt.cycle)
+            status = self._permit(attempt, attempt.cycle, acting)
         if status.is_success:
             return
         self._unreserve(attempt)
@@ -205,16 +206,16 @@ class Engine:
         else:
             self._fail(attempt, SCHEDULER_ERROR, status.message)
 
-    def _reserve(self, attempt: Attempt, cycle: Cycle) -> Status:
-        for plugin in attempt.profile.reserves:
-            status: Status = plugin.reserve(cycle, attempt.view, attempt.node)
+    def _reserve(self, attempt: Attempt, cycle: Cycle, acting: Acting) -> Status:
+        for plugin in acting.reserves:
+            status = plugin.reserve(cycle, attempt.view, attempt.node)
             if not status.is_success:
                 return _by(status, plugin.name, "Reserve")
         return SUCCESS
 
-    def _permit(self, attempt: Attempt, cycle: Cycle) -> Status:
+    def _permit(self, attempt: Attempt, cycle: Cycle, acting: Acting) -> Status:
         waits: dict[str, float] = {}
-        for plugin in attempt.profile.permits:
+        for plugin in acting.permits:
             status, seconds = plugin.permit(cycle, attempt.view, attempt.node)
             if status.code is Code.WAIT:
                 waits[plugin.name] = seconds
@@ -226,9 +227,9 @@ class Engine:
 
     def _unreserve(self, attempt: Attempt) -> None:
         """In reverse, also of plugins that were not reached: each knows what it did."""
-        if attempt.cycle is None:
+        if attempt.cycle is None or attempt.acting is None:
             return
-        for plugin in reversed(attempt.profile.reserves):
+        for plugin in reversed(attempt.acting.reserves):
             # If one fails, the others must be undone all the same.
             guarded(
                 "undoing for", attempt.view.key, plugin.unreserve, attempt.cycle, attempt.view, attempt.node
@@ -263,7 +264,7 @@ class Engine:
         reasons: list[str] = []
         clears = False
         for plugin in profile.post_filters:
-            made: MadeRoom = plugin.post_filter(cycle, view, table, rejected)
+            made = plugin.post_filter(cycle, view, table, rejected)
             if made.status.is_success or made.status.code is Code.UNRESOLVABLE:
                 return made
             if not made.status.is_rejected:

@@ -19,17 +19,24 @@ from numpy.typing import NDArray
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
-from nodeward.features.declared import FRAMEWORK, Version
+from nodeward.features.declared import Version
 from nodeward.features.gates import Gates
 from nodeward.scheduler.cache.classes import PodClasses
 from nodeward.scheduler.cache.plugin_set import Part, PluginSet
 from nodeward.scheduler.cache.table import NodeTable
 from nodeward.scheduler.fit_error import fit_error_message
 from nodeward.scheduler.framework.listers import Listers
-from nodeward.scheduler.framework.plugin import Cycle, Notes, Plugin
+from nodeward.scheduler.framework.plugin import (
+    Cycle,
+    NotedFilterPlugin,
+    Plugin,
+    PreEnqueuePlugin,
+    PreFilterNodes,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status, unresolvable
-from nodeward.scheduler.plugins import REGISTRY, Setting
+from nodeward.scheduler.plugins import REGISTRY
+from nodeward.scheduler.plugins.setting import Setting, make_plugin, named
 from nodeward.scheduler.settings import ProfileSettings
 
 Ints = NDArray[np.int64]
@@ -107,7 +114,7 @@ def explain_pod(
 ) -> PodExplanation:
     """Ask every plugin of the profile about every node, as if the pod had none yet."""
     view = PodView(_unbound(pod))
-    table = _table(nodes, pods, view, gates)
+    table = _table(nodes, pods, view)
     plugins = plugins_of(profile, gates, version, listers)
     asked = _Asked(plugins, profile)
     cycle = Cycle(view)
@@ -125,9 +132,11 @@ def explain_pod(
 
 def plugins_of(profile: ProfileSettings, gates: Gates, version: Version, listers: Listers) -> list[Plugin]:
     """The plugins of a profile that only judge: nothing can be done through them."""
-    makers = {each.name: each.make for each in REGISTRY}
+    known = named(REGISTRY)
     return [
-        makers[use.name](Setting(gates, version, profile.arguments.get(use.name, {}), listers=listers))
+        make_plugin(
+            known[use.name], Setting(gates, version, profile.arguments.get(use.name, {}), listers=listers)
+        )
         for use in profile.plugins
     ]
 
@@ -140,6 +149,7 @@ class _Asked:
         self.profile: Final = profile
         self.weights: Final = {use.name: use.weight for use in profile.plugins}
         every = PluginSet(plugins, self.weights, profile.disabled_points)
+        self.set: Final = every
         self.pre_filters: Final[Sequence[Part]] = every.pre_filters
         self.filters: Final[Sequence[Part]] = every.filters
         self.pre_scores: Final[Sequence[Part]] = every.pre_scores
@@ -152,8 +162,8 @@ def _unbound(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, spec=spec)
 
 
-def _table(nodes: Iterable[Node], pods: Iterable[Pod], view: PodView, gates: Gates) -> NodeTable:
-    table = NodeTable(FRAMEWORK.table, numeric=gates.enabled("TaintTolerationComparisonOperators"))
+def _table(nodes: Iterable[Node], pods: Iterable[Pod], view: PodView) -> NodeTable:
+    table = NodeTable()
     for node in nodes:
         table.upsert_node(node)
     for each in pods:
@@ -170,9 +180,14 @@ def _table(nodes: Iterable[Node], pods: Iterable[Pod], view: PodView, gates: Gat
 def _verdicts(asked: _Asked, cycle: Cycle, table: NodeTable, rows: Ints) -> dict[int, list[Verdict]]:
     """Per row what every plugin has against it."""
     found: dict[int, list[Verdict]] = {row: [] for row in rows.tolist()}
+    unconcerned = asked.set.stateful - asked.set.stateful_for(cycle.pod, table)
+    cycle.skipped_filters.update(unconcerned)
+    cycle.skipped_scores.update(unconcerned)
     silent: set[str] = set()
     only: dict[str, frozenset[str]] = {}
     for part in asked.pre_filters:
+        if part.name in unconcerned:
+            continue
         status: Status = part.plugin.pre_filter(cycle, cycle.pod, table)
         if status.is_skip:
             cycle.skipped_filters.add(part.name)
@@ -180,7 +195,7 @@ def _verdicts(asked: _Asked, cycle: Cycle, table: NodeTable, rows: Ints) -> dict
             silent.add(part.name)
             for row in found:
                 found[row].append(Verdict.of(status, part.name))
-        elif hasattr(part.plugin, "only_nodes"):
+        elif isinstance(part.plugin, PreFilterNodes):
             names = part.plugin.only_nodes(cycle, cycle.pod)
             if names is not None:
                 only[part.name] = frozenset(names)
@@ -205,9 +220,9 @@ def _verdicts(asked: _Asked, cycle: Cycle, table: NodeTable, rows: Ints) -> dict
 
 def _notes(part: Part, pod: PodView, table: NodeTable, rows: Ints) -> list[tuple[str, ...]]:
     """Per row that a plugin rejected, what it can tell beside the reason."""
-    if not hasattr(part.plugin, "rejection_notes"):
+    if not isinstance(part.plugin, NotedFilterPlugin):
         return [()] * len(rows)
-    notes: Notes = part.plugin.rejection_notes(pod, table, rows)
+    notes = part.plugin.rejection_notes(pod, table, rows)
     return [notes.texts[which] for which in notes.which.tolist()]
 
 
@@ -217,6 +232,8 @@ def _scores(asked: _Asked, cycle: Cycle, table: NodeTable, fitting: Ints) -> dic
     if not found:
         return found
     for part in asked.pre_scores:
+        if part.name in cycle.skipped_scores:
+            continue
         if not part.plugin.pre_score(cycle, cycle.pod, table).is_success:
             cycle.skipped_scores.add(part.name)
     for part in asked.scores:
@@ -230,11 +247,11 @@ def _scores(asked: _Asked, cycle: Cycle, table: NodeTable, fitting: Ints) -> dic
 def _held(asked: _Asked, view: PodView) -> tuple[Verdict, ...]:
     found: list[Verdict] = []
     for plugin in asked.plugins:
-        ask = getattr(plugin, "pre_enqueue", None)
         is_off = "preEnqueue" in asked.profile.disabled_points.get(plugin.name, frozenset())
-        status: Status | None = ask(view) if ask is not None and not is_off else None
-        if status is not None and not status.is_success:
-            found.append(Verdict.of(status, plugin.name))
+        if isinstance(plugin, PreEnqueuePlugin) and not is_off:
+            status = plugin.pre_enqueue(view)
+            if not status.is_success:
+                found.append(Verdict.of(status, plugin.name))
     return tuple(found)
 
 

@@ -19,19 +19,15 @@ from nodeward.api.meta import KubeObject
 from nodeward.machinery.informer import InformerFactory
 from nodeward.scheduler.attempt import as_placed
 from nodeward.scheduler.cycle import Engine
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Resource
+from nodeward.scheduler.framework.events import Action, ClusterEvent
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.informer_listers import InformerListers
-from nodeward.scheduler.node_changes import NODE_ADD, NODE_DELETE, concerns_table, node_changes
+from nodeward.scheduler.node_changes import NODE_ADD, NODE_DELETE, NODE_UPDATE, node_changes
 from nodeward.scheduler.queue.scheduling_queue import ASSIGNED_POD_DELETE
 
 #: Pods that have not ended.
 NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _ENDED: Final = ("Succeeded", "Failed")
-
-_OWN_HANDLERS: Final = (Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD, Resource.NODE, Resource.WILDCARD)
-#: By the name of the kind.
-_RESOURCES: Final = {each.value.rpartition("/")[2]: each for each in Resource if each not in _OWN_HANDLERS}
 
 
 class Follower:
@@ -48,8 +44,11 @@ class Follower:
         self._profiles = engine.profiles
         self._clock = engine.clock
         self._wake = wake
+        # Kinds that are looked up, but for which no plugin registered an event, wake nobody.
+        waking = {event.resource for profile in engine.profiles.values() for event in profile.hints}
         for kind in listers.kinds:
-            self._follow_kind(listers, kind)
+            if kind in waking:
+                self._follow_kind(listers, kind)
         # Nodes before pods, so that pods known at the start find their nodes.
         informers.informer(Node).add_handler(self._node_added, self._node_updated, self._node_deleted)
         pods = informers.informer(Pod, field_selector=NOT_ENDED)
@@ -68,8 +67,12 @@ class Follower:
             self._happened(NODE_ADD, None, new)
             return
         events = node_changes(old, new)
-        if events or concerns_table(old, new):
+        if self._table.have_changed(old, new):
+            events.append(NODE_UPDATE)
+        if events:
             self._table.upsert_node(new)
+        else:
+            self._table.keep_node(new)
         for event in events:
             self._happened(event, old, new)
 
@@ -160,11 +163,8 @@ class Follower:
     # -- anything else
 
     def _follow_kind(self, listers: InformerListers, kind: type[KubeObject]) -> None:
-        resource = _RESOURCES.get(kind.__name__)
-        if resource is None:
-            return  # looked up, but nothing that wakes pods
         added, updated, deleted = (
-            ClusterEvent(resource, action) for action in (Action.ADD, Action.UPDATE_OTHER, Action.DELETE)
+            ClusterEvent(kind, action) for action in (Action.ADD, Action.UPDATE_OTHER, Action.DELETE)
         )
 
         def told(old: Any, new: Any) -> None:

@@ -60,7 +60,5 @@ class InformerListers:
     def _informer(self, kind: type[KubeObject]) -> Informer[Any]:
         found = self._informers.get(kind)
         if found is None:
-            raise InvariantBroken(
-                f"a plugin looks up {kind.__name__}, which its line of the registry does not name"
-            )
+            raise InvariantBroken(f"a plugin looks up {kind.__name__}, which is not in its `objects`")
         return found

@@ -1,4 +1,4 @@
-"""What an update of a node may mean to waiting pods, and whether it means anything to the table.
+"""What an update of a node may mean to waiting pods. What it means to columns of plugins, the table says.
 
 A kubelet reports every few seconds; nearly all of these updates change nothing a decision could depend on. Those must
 wake nobody and cost next to nothing, so what is compared here are whole parts of the object, in C.
@@ -13,6 +13,8 @@ from nodeward.scheduler.framework.events import Action, ClusterEvent, Resource
 
 NODE_ADD: Final = ClusterEvent(Resource.NODE, Action.ADD)
 NODE_DELETE: Final = ClusterEvent(Resource.NODE, Action.DELETE)
+#: a column or an index that a plugin declared has changed
+NODE_UPDATE: Final = ClusterEvent(Resource.NODE, Action.UPDATE_OTHER)
 _EVENTS: Final = {
     action: ClusterEvent(Resource.NODE, action)
     for action in (
@@ -47,11 +49,6 @@ def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
     if old.status.declared_features != new.status.declared_features:
         found.append(Action.UPDATE_NODE_DECLARED_FEATURE)
     return [_EVENTS[action] for action in found]
-
-
-def concerns_table(old: Node, new: Node) -> bool:
-    """Whether rows must be worked out again, though no pod is woken: a new image, or a node that is closed."""
-    return old.status.images != new.status.images or old.spec != new.spec
 
 
 def _verdicts(node: Node) -> dict[str, tuple[str, str]]:

@@ -4,25 +4,53 @@ In goes what the settings say and a way to make plugins; out comes, per extensio
 Plugins that filter and score live in `classes`, which remembers their answers.
 """
 
+# mypy: disable-error-code="type-abstract"
+# Plugins are sorted by the abstract classes they claim.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nodeward.base.errors import ConfigError
 from nodeward.scheduler.cache.classes import PodClasses
-from nodeward.scheduler.framework.plugin import Plugin
-from nodeward.scheduler.plugins import REGISTRY, Setting, Shipped
+from nodeward.scheduler.framework.plugin import (
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+)
+from nodeward.scheduler.plugins import REGISTRY
+from nodeward.scheduler.plugins.setting import Setting, make_plugin, named
 from nodeward.scheduler.queue.hints import HintMap, hint_map
 from nodeward.scheduler.queue.queued_pod import SortKey, priority_sort, sort_key_of
 from nodeward.scheduler.settings import ProfileSettings
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.table import NodeTable
-    from nodeward.scheduler.framework.pod import PodView
 
-#: What a plugin that may reject a pod has one of: only its events can wake the pod.
-_REJECTING: Final = ("pre_enqueue", "pre_filter", "filter", "filter_rows", "reserve", "permit")
+#: Only the events of a plugin that can reject a pod can wake it.
+_REJECTING: Final = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
+
+P = TypeVar("P", bound=Plugin)
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """The plugins that act on some pods once they have a node, beside the one that binds them."""
+
+    reserves: tuple[ReservePlugin, ...]
+    permits: tuple[PermitPlugin, ...]
+    pre_binds: tuple[PreBindPlugin, ...]
+    post_binds: tuple[PostBindPlugin, ...]
 
 
 class Profile:
@@ -35,37 +63,51 @@ class Profile:
         disabled = settings.disabled_points
         self.classes: Final = PodClasses(table, plugins, weights, disabled)
 
-        def at(point: str, method: str) -> tuple[Any, ...]:
+        def at(point: str, kind: type[P]) -> tuple[P, ...]:
             return tuple(
                 plugin
                 for plugin in plugins
-                if hasattr(plugin, method) and point not in disabled.get(plugin.name, ())
+                if isinstance(plugin, kind) and point not in disabled.get(plugin.name, ())
             )
 
-        self.pre_enqueues: Final = at("preEnqueue", "pre_enqueue")
-        self.post_filters: Final = at("postFilter", "post_filter")
-        self.reserves: Final = at("reserve", "reserve")
-        self.permits: Final = at("permit", "permit")
-        self.pre_binds: Final = at("preBind", "pre_bind")
-        self.binds: Final = at("bind", "bind")
-        self.post_binds: Final = at("postBind", "post_bind")
-        acting = (*self.reserves, *self.permits, *self.pre_binds, *self.post_binds)
-        self._acts = bool(acting)
-        self._acts_without_volumes = any(not getattr(each, "is_about_volumes", False) for each in acting)
+        self.pre_enqueues: Final = at("preEnqueue", PreEnqueuePlugin)
+        self.post_filters: Final = at("postFilter", PostFilterPlugin)
+        self.binds: Final = at("bind", BindPlugin)
+        self._acting = Acting(
+            at("reserve", ReservePlugin),
+            at("permit", PermitPlugin),
+            at("preBind", PreBindPlugin),
+            at("postBind", PostBindPlugin),
+        )
+        self._acting_for: dict[frozenset[str], Acting | None] = {}
         #: the plugins that can reject a node: all of them do when there is none
         self.filters: Final = tuple(part.name for part in self.classes.plugins.filters)
-        self._sorts = at("queueSort", "less")
+        self._sorts = at("queueSort", QueueSortPlugin)
 
-    def acts_on(self, pod: PodView) -> bool:
-        """Whether a plugin acts on this pod once it has a node, beside the one that binds it."""
-        return self._acts_without_volumes or (self._acts and bool(pod.pod.spec.volumes))
+    def acting(self, concerned: frozenset[str]) -> Acting | None:
+        """The plugins that act on a pod that concerns these stateful plugins; None if there are none.
+
+        A stateful plugin acts only on pods that concern it, any other on every pod.
+        """
+        try:
+            return self._acting_for[concerned]
+        except KeyError:
+            pass
+        unconcerned = self.classes.plugins.stateful - concerned
+
+        def of(plugins: tuple[P, ...]) -> tuple[P, ...]:
+            return tuple(each for each in plugins if each.name not in unconcerned)
+
+        every = self._acting
+        chosen = Acting(of(every.reserves), of(every.permits), of(every.pre_binds), of(every.post_binds))
+        is_any = chosen.reserves or chosen.permits or chosen.pre_binds or chosen.post_binds
+        found = self._acting_for[concerned] = chosen if is_any else None
+        return found
 
     @property
     def hints(self) -> HintMap:
         """The events that may wake a pod of this profile."""
-        return hint_map(
-            plugin for plugin in self.plugins if any(hasattr(plugin, method) for method in _REJECTING)
-        )
+        return hint_map(plugin for plugin in self.plugins if isinstance(plugin, _REJECTING))
 
     @property
     def sort(self) -> SortKey:
@@ -79,16 +121,16 @@ def make_profile(
     settings: ProfileSettings,
     setting_of: Callable[[Mapping[str, Any]], Setting],
     table: NodeTable,
-    registry: Sequence[Shipped] = REGISTRY,
+    registry: Sequence[type[Plugin]] = REGISTRY,
 ) -> Profile:
     """A profile from its settings. `setting_of` turns the arguments of a plugin into what it is made from."""
-    known = {each.name: each for each in registry}
+    known = named(registry)
     plugins: list[Plugin] = []
     for use in settings.plugins:
-        shipped = known.get(use.name)
-        if shipped is None:
+        kind = known.get(use.name)
+        if kind is None:
             raise ConfigError(
                 f'profile "{settings.name}": there is no plugin "{use.name}"; there are {", ".join(sorted(known))}'
             )
-        plugins.append(shipped.make(setting_of(settings.arguments.get(use.name, {}))))
+        plugins.append(make_plugin(kind, setting_of(settings.arguments.get(use.name, {}))))
     return Profile(settings, plugins, table)

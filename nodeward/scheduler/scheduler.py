@@ -16,7 +16,6 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from nodeward.api.meta import KubeObject
 from nodeward.base.errors import ConfigError
 from nodeward.features.declared import FRAMEWORK, Framework, Version
 from nodeward.features.gates import Gates
@@ -30,10 +29,11 @@ from nodeward.scheduler.attempt import Attempt
 from nodeward.scheduler.binder import Binder
 from nodeward.scheduler.building import Reach, build_engine
 from nodeward.scheduler.following import Follower
+from nodeward.scheduler.framework.plugin import Plugin
 from nodeward.scheduler.guarding import guarded_wait
 from nodeward.scheduler.informer_listers import InformerListers
-from nodeward.scheduler.plugins import REGISTRY, Shipped
-from nodeward.scheduler.plugins.setting import Handle
+from nodeward.scheduler.plugins import REGISTRY
+from nodeward.scheduler.plugins.setting import Handle, looked_up
 from nodeward.scheduler.queue.queued_pod import Place
 from nodeward.scheduler.settings import SchedulerSettings, default_profile
 from nodeward.scheduler.status_writer import StatusWriter
@@ -63,7 +63,7 @@ class Scheduler:
         version: Version,
         settings: SchedulerSettings | None = None,
         metrics: Metrics | None = None,
-        registry: Sequence[Shipped] = REGISTRY,
+        registry: Sequence[type[Plugin]] = REGISTRY,
         features: Framework = FRAMEWORK,
         identity: str = "",
     ) -> None:
@@ -82,7 +82,7 @@ class Scheduler:
         self._recorders = {
             profile.name: self._recorder.on_behalf_of(profile.name) for profile in self.settings.profiles
         }
-        listers = InformerListers(self._informers, _kinds(self.settings, registry))
+        listers = InformerListers(self._informers, looked_up(registry, self.settings.plugin_names))
         self.engine: Final = build_engine(
             self.settings,
             gates=gates,
@@ -279,12 +279,6 @@ class Scheduler:
             activate=activate,
             waiting=reach.waiting,
         )
-
-
-def _kinds(settings: SchedulerSettings, registry: Sequence[Shipped]) -> list[type[KubeObject]]:
-    """What the plugins of all profiles look up, beside nodes and pods."""
-    used = {use.name for profile in settings.profiles for use in profile.plugins}
-    return list(dict.fromkeys(kind for each in registry if each.name in used for kind in each.kinds))
 
 
 def _shortened(message: str) -> str:

@@ -7,30 +7,15 @@ stays in the list, with those points in `disabled_points`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from nodeward.features.gates import Gates
+from nodeward.scheduler.framework.plugin import Plugin
 from nodeward.scheduler.plugins import REGISTRY
 
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
-
-#: The extension points a plugin may be switched off at, by the names the configuration file has for them.
-EXTENSION_POINTS: Final = (
-    "queueSort",
-    "preEnqueue",
-    "preFilter",
-    "filter",
-    "postFilter",
-    "preScore",
-    "score",
-    "reserve",
-    "permit",
-    "preBind",
-    "bind",
-    "postBind",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +58,19 @@ class SchedulerSettings:
     #: how to reach the cluster, unless a flag says so
     kubeconfig: str = ""
 
+    @property
+    def plugin_names(self) -> frozenset[str]:
+        """The plugins of all profiles."""
+        return frozenset(use.name for profile in self.profiles for use in profile.plugins)
 
-def default_profile(gates: Gates, name: str = DEFAULT_SCHEDULER_NAME) -> ProfileSettings:
-    """Every shipped plugin whose gate is on."""
+
+def default_profile(
+    gates: Gates, name: str = DEFAULT_SCHEDULER_NAME, registry: Sequence[type[Plugin]] = REGISTRY
+) -> ProfileSettings:
+    """Every plugin of the registry whose gate is on."""
     plugins = tuple(
-        PluginUse(each.name, each.weight) for each in REGISTRY if not each.gate or gates.enabled(each.gate)
+        PluginUse(each.name, each.default_weight)
+        for each in registry
+        if not each.gate or gates.enabled(each.gate)
     )
     return ProfileSettings(name, plugins)

@@ -20,8 +20,8 @@ from nodeward.scheduler.cache.table import NodeTable
 from nodeward.scheduler.framework.plugin import Cycle
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code
-from nodeward.scheduler.plugins import Setting
 from nodeward.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
+from nodeward.scheduler.plugins.setting import Setting
 from nodeward.scheduler.queue.queued_pod import Place
 from tests.keps.ledger import statement
 from tests.scheduler.running import Cluster, cluster, node, pod
@@ -86,7 +86,7 @@ def test_what_a_pod_needs_is_inferred_once_for_all_nodes_and_the_filter_only_rea
     plugin = NodeDeclaredFeatures(
         Setting(Gates.of("1.37"), Version.parse("1.37"), features=counting)  # type: ignore[arg-type]
     )
-    table = NodeTable(FRAMEWORK.table, numeric=True)
+    table = NodeTable()
     for number in range(50):
         table.upsert_node(node(f"n{number}", status=declaring(*([FEATURE] if number % 2 else []))))
     view = PodView(needy("p"))
@@ -205,7 +205,7 @@ def test_a_feature_nobody_has_heard_of_works_without_the_plugin_knowing_it() -> 
     )
     library = Framework((invented,))
     plugin = NodeDeclaredFeatures(Setting(Gates.of("1.37"), Version.parse("1.37"), features=library))
-    table = NodeTable(library.table, numeric=True)
+    table = NodeTable()
     table.upsert_node(node("floats", status=declaring("Levitation")))
     table.upsert_node(node("sinks", status=declaring("ExtendWebSocketsToKubelet")))
     view = PodView(pod("p", hostNetwork=True))

@@ -15,7 +15,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.features import Gates, Version
 from nodeward.machinery.clock import VirtualClock
 from nodeward.scheduler.building import alone
-from nodeward.scheduler.cache.table import SPARE_TAINT_SETS
+from nodeward.scheduler.cache.node_taints import NODE_TAINTS, SPARE_TAINT_SETS
 from nodeward.scheduler.cycle import Engine
 from nodeward.scheduler.framework.pod import PodView
 from tests.keps.effort import Digits, steps
@@ -99,10 +99,11 @@ def _refused(work: Callable[[], bool]) -> None:
 @statement("5471-T38", part="scheduler")
 def test_values_that_change_all_the_time_are_not_kept() -> None:
     engine = engine_with(3, "NoSchedule", [1, 2, 3])
+    taints = engine.table.node_index(NODE_TAINTS[True])
     for value in range(4, 6000):
         decided = node("n0", taints=[{"key": SLA, "value": str(value), "effect": "NoSchedule"}])
         engine.table.upsert_node(decided)
-    assert len(engine.table.taint_sets) < 2 * engine.table.capacity + SPARE_TAINT_SETS + 1
+    assert len(taints.sets) < 2 * engine.table.capacity + SPARE_TAINT_SETS + 1
     assert decide(engine, "Gt", "5000", "NoSchedule")(), "the value it has now is known"
     assert decide(engine, "Equal", "2", "NoSchedule")(), "and so are those of the others"
     assert not decide(engine, "Gt", "6000", "NoSchedule")()

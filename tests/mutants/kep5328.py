@@ -58,9 +58,9 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     # -- the scheduler
     Mutant(
         "scheduler-ignores-its-gate",
-        "nodeward/scheduler/plugins/__init__.py",
-        'Shipped("NodeDeclaredFeatures", NodeDeclaredFeatures, gate="NodeDeclaredFeatures")',
-        'Shipped("NodeDeclaredFeatures", NodeDeclaredFeatures)',
+        _PLUGIN,
+        'gate: ClassVar[str] = "NodeDeclaredFeatures"',
+        'gate: ClassVar[str] = ""',
         ("5328-D45", "5328-D59"),
     ),
     Mutant(

@@ -136,16 +136,16 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     # -- the scheduler
     Mutant(
         "5471-scheduler-ignores-its-gate",
-        "nodeward/scheduler/building.py",
-        "NodeTable(features.table, numeric=gates.enabled(NUMERIC_GATE))",
-        "NodeTable(features.table, numeric=gates.knows(NUMERIC_GATE))",
+        "nodeward/scheduler/plugins/taint_toleration.py",
+        'self._numeric = setting.gates.enabled("TaintTolerationComparisonOperators")',
+        'self._numeric = setting.gates.knows("TaintTolerationComparisonOperators")',
         ("5471-T23",),
     ),
     Mutant(
         "5471-scheduler-never-compares",
-        "nodeward/scheduler/building.py",
-        "NodeTable(features.table, numeric=gates.enabled(NUMERIC_GATE))",
-        "NodeTable(features.table, numeric=False)",
+        "nodeward/scheduler/plugins/taint_toleration.py",
+        'self._numeric = setting.gates.enabled("TaintTolerationComparisonOperators")',
+        "self._numeric = False",
         ("5471-T7",),
     ),
     Mutant(
@@ -164,9 +164,9 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         "5471-old-values-are-kept-for-ever",
-        "nodeward/scheduler/cache/table.py",
-        "        if len(self.taint_sets) > 2 * self.capacity + SPARE_TAINT_SETS:\n",
-        "        if not self.capacity:\n",
+        "nodeward/scheduler/cache/node_taints.py",
+        "        if len(self.sets) > 2 * len(self.ids) + SPARE_TAINT_SETS:\n",
+        "        if not len(self.ids):\n",
         ("5471-T38",),
     ),
     Mutant(

@@ -18,7 +18,8 @@ from nodeward.features.declared import Version
 from nodeward.features.gates import Gates
 from nodeward.machinery.client import Client, PatchType
 from nodeward.machinery.clock import SeededChance, VirtualClock
-from nodeward.scheduler.plugins import REGISTRY, Shipped
+from nodeward.scheduler.framework.plugin import Plugin
+from nodeward.scheduler.plugins import REGISTRY
 from nodeward.scheduler.scheduler import Scheduler
 from nodeward.scheduler.settings import PluginUse, ProfileSettings, SchedulerSettings, default_profile
 from tests.apiserver.running import running, settings
@@ -107,7 +108,7 @@ class Cluster:
     def new_scheduler(
         self,
         chosen: SchedulerSettings | None = None,
-        registry: Sequence[Shipped] = REGISTRY,
+        registry: Sequence[type[Plugin]] = REGISTRY,
         seed: int = 5,
         identity: str = "",
         version: str = "1.37",
@@ -130,7 +131,7 @@ async def cluster(
     clock: VirtualClock,
     *,
     gates: str = GATES,
-    more: Sequence[Shipped] = (),
+    more: Sequence[type[Plugin]] = (),
     chosen: SchedulerSettings | None = None,
     starts: bool = True,
 ) -> AsyncIterator[Cluster]:

@@ -13,17 +13,26 @@ from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.transport import ConnectionFailed, Request, Response
 from nodeward.machinery.virtual_loop import run_virtual
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle
+from nodeward.scheduler.framework.plugin import (
+    BindPlugin,
+    Cycle,
+    EnqueueExtensions,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PreBindPlugin,
+    ReservePlugin,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Code, Status, failed, unschedulable
-from nodeward.scheduler.plugins import Shipped
 from nodeward.scheduler.plugins.setting import Handle, Setting
+from tests.scheduler.plugins.given import given
 from tests.scheduler.running import Cluster, cluster, node, pod
 
 Send = Callable[[Request], Awaitable[Response]]
 
 
-class Later:
+class Later(ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin, EnqueueExtensions):
     """A plugin that takes part after the decision; what it answers can be set, what it was asked is kept."""
 
     name: ClassVar[str] = "Later"
@@ -32,15 +41,15 @@ class Later:
         self.name = name  # type: ignore[misc]
         self.log = log
         self.answers: dict[str, Any] = {}
-        self.handle: Handle | None = None
+        self.setting: Setting | None = None
 
     @property
-    def shipped(self) -> Shipped:
-        return Shipped(self.name, self._made)
+    def shipped(self) -> type[Plugin]:
+        return given(self)
 
-    def _made(self, setting: Setting) -> Later:
-        self.handle = setting.handle
-        return self
+    @property
+    def handle(self) -> Handle | None:
+        return self.setting.handle if self.setting is not None else None
 
     def events_to_register(self) -> tuple[Registered, ...]:
         return (Registered(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)),)

@@ -12,13 +12,21 @@ from nodeward.scheduler.attempt import Attempt
 from nodeward.scheduler.building import alone, build_engine
 from nodeward.scheduler.cache.pod_class import PodClass
 from nodeward.scheduler.cycle import Engine
-from nodeward.scheduler.framework.plugin import Cycle, MadeRoom
+from nodeward.scheduler.framework.plugin import (
+    Cycle,
+    FilterPlugin,
+    MadeRoom,
+    PostFilterPlugin,
+    PreFilterNodes,
+    StatefulPlugin,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status, failed, unschedulable
-from nodeward.scheduler.plugins import REGISTRY, Shipped
+from nodeward.scheduler.plugins import REGISTRY
 from nodeward.scheduler.queue.queued_pod import Place
 from nodeward.scheduler.settings import PluginUse, ProfileSettings, SchedulerSettings, default_profile
 from tests.scheduler.cache.objects import node, pod
+from tests.scheduler.plugins.given import given
 from tests.scheduler.plugins.profile import GATES
 
 VERSION = Version.parse("1.37")
@@ -37,7 +45,7 @@ def engine(*nodes: Any, more: tuple[Any, ...] = ()) -> Engine:
             gates=GATES,
             version=VERSION,
             clock=RealClock(),
-            registry=(*REGISTRY, *(Shipped(each.name, lambda _, each=each: each) for each in more)),  # type: ignore[misc]
+            registry=(*REGISTRY, *map(given, more)),
         )
     for each in nodes:
         made.table.upsert_node(each)
@@ -116,10 +124,11 @@ def test_a_pod_goes_where_it_was_promised_a_place_even_if_another_node_is_better
     assert decide(made, view).node == "b", "a promised node that is gone keeps nobody waiting"
 
 
-class Odd:
+class Odd(FilterPlugin):
     """A filter that fails, one way or another."""
 
     name: ClassVar[str] = "Odd"
+    pod_fields = ()
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -143,7 +152,7 @@ def test_a_filter_that_fails_ends_the_attempt_and_the_next_one_is_not_poisoned(a
     assert decide(made, mine("q")).node == "a"
 
 
-class Maker:
+class Maker(PostFilterPlugin):
     """A PostFilter plugin that answers what it is told to."""
 
     name: ClassVar[str] = "Maker"
@@ -213,12 +222,16 @@ def test_evaluations_are_counted_by_plugin_and_outcome() -> None:
     assert counter.value("TaintToleration", "Filter", "default-scheduler", "Success") == 2
 
 
-class Narrow:
-    """Volatile, and knows the only nodes a pod can go to."""
+class Narrow(PreFilterNodes, StatefulPlugin):
+    """Stateful, and knows the only nodes a pod can go to."""
 
     name: ClassVar[str] = "Narrow"
+    pod_fields = ()
 
-    def is_volatile(self, pod: PodView, *table: Any) -> bool:
+    def __init__(self) -> None:
+        pass
+
+    def concerns(self, pod: PodView, table: Any = None) -> bool:
         return "only" in pod.labels
 
     def pre_filter(self, cycle: Cycle, pod: PodView, table: Any) -> Status:

@@ -6,11 +6,22 @@ from typing import Any
 
 import pytest
 
+from nodeward.scheduler.cache.classes import PodClasses
+from nodeward.scheduler.cache.table import NodeTable
 from nodeward.scheduler.framework.events import Action
-from nodeward.scheduler.node_changes import concerns_table, node_changes
-from tests.scheduler.cache.objects import node
+from nodeward.scheduler.node_changes import node_changes
+from tests.scheduler.cache.objects import new_table, node, pod
+from tests.scheduler.plugins import profile
 
 READY = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
+
+
+def shipped_table() -> NodeTable:
+    """A table of which the shipped plugins have asked for all they need."""
+    table = new_table()
+    table.upsert_node(node("other"))
+    PodClasses(table, profile.plugins(), profile.WEIGHTS).choose(pod("p"))
+    return table
 
 
 @pytest.mark.parametrize(
@@ -36,17 +47,17 @@ def test_a_heartbeat_means_nothing() -> None:
     old = node("n", status={"conditions": [READY]})
     new = node("n", status={"conditions": [READY | {"lastHeartbeatTime": "2026-01-01T00:00:10Z"}]})
     assert node_changes(old, new) == []
-    assert not concerns_table(old, new)
+    assert not shipped_table().have_changed(old, new)
 
 
 def test_closing_a_node_wakes_nobody_but_changes_its_row_and_opening_it_wakes() -> None:
     opened, closed = node("n"), node("n", unschedulable=True)
     assert node_changes(opened, closed) == []
-    assert concerns_table(opened, closed)
+    assert shipped_table().have_changed(opened, closed)
     assert [event.action for event in node_changes(closed, opened)] == [Action.UPDATE_NODE_TAINT]
 
 
 def test_an_image_that_was_pulled_changes_the_row_only() -> None:
     old, new = node("n"), node("n", status={"images": [{"names": ["web:1"], "sizeBytes": 5}]})
     assert node_changes(old, new) == []
-    assert concerns_table(old, new)
+    assert shipped_table().have_changed(old, new)

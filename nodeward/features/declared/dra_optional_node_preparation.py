@@ -28,5 +28,6 @@ FEATURE: Final = Feature(
     name=NAME,
     requirements=Requirements((OPTIONAL_PREPARATION_GATE,)),
     scheduling_rule=_is_needed,
+    scheduling_fields=(),
     direct_consumer="kube-scheduler, which allocates devices only where they can be used",
 )

@@ -74,6 +74,9 @@ class Feature:
     requirements: Requirements
     #: whether a pod may only be placed on nodes that have the feature
     scheduling_rule: Callable[[PodInfo], bool] | None = None
+    #: the fields of the pod's spec that this rule reads, as paths like "containers[*].image": pods that are equal in
+    #: them need the feature alike. None: the rule is asked of every pod
+    scheduling_fields: tuple[str, ...] | None = None
     #: whether the step from an old pod to a new one needs the feature on the pod's node
     update_rule: Callable[[PodInfo, PodInfo], bool] | None = None
     #: the last version in which the feature matters; afterwards every node has it

@@ -104,6 +104,11 @@ class Framework:
                 bits |= self.table.bit(feature.name)
         return FeatureSet(self.table, bits)
 
+    def scheduling_features(self, target_version: Version | None) -> tuple[Feature, ...]:
+        """The features that may keep a pod off a node, in a cluster whose version is the target."""
+        version = _target(target_version)
+        return tuple(each for each in self._scheduling if each.matters_in(version))
+
     def infer_for_pod_update(self, old: PodInfo, new: PodInfo, target_version: Version | None) -> FeatureSet:
         """What the pod's node must have for the pod to be changed from old to new."""
         version = _target(target_version)

@@ -23,4 +23,9 @@ def _is_needed(pod: PodInfo) -> bool:
     )
 
 
-FEATURE: Final = Feature(name=NAME, requirements=Requirements((NAME,)), scheduling_rule=_is_needed)
+FEATURE: Final = Feature(
+    name=NAME,
+    requirements=Requirements((NAME,)),
+    scheduling_rule=_is_needed,
+    scheduling_fields=("containers[*].restart_policy_rules", "init_containers[*].restart_policy_rules"),
+)

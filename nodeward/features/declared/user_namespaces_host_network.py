@@ -22,4 +22,5 @@ FEATURE: Final = Feature(
     name=NAME,
     requirements=Requirements((NAME,), able(USER_NAMESPACES_HOST_NETWORK)),
     scheduling_rule=_is_needed,
+    scheduling_fields=("host_network", "host_users"),
 )

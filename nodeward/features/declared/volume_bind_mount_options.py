@@ -24,5 +24,12 @@ def _is_needed(pod: PodInfo) -> bool:
 
 
 FEATURE: Final = Feature(
-    name=NAME, requirements=Requirements((NAME,), able(MOUNT_OPTIONS)), scheduling_rule=_is_needed
+    name=NAME,
+    requirements=Requirements((NAME,), able(MOUNT_OPTIONS)),
+    scheduling_rule=_is_needed,
+    # Ephemeral containers come to pods that have a node.
+    scheduling_fields=(
+        "containers[*].volume_mounts[*].bind_mount_options",
+        "init_containers[*].volume_mounts[*].bind_mount_options",
+    ),
 )

@@ -20,11 +20,21 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.base.quantity import Quantity
 from nodeward.rules.pod_resources import pod_requests, resize_is_infeasible
 from nodeward.scheduler.framework.pod import DEFAULT_CPU_MILLI, DEFAULT_MEMORY
+from nodeward.scheduler.framework.signature import reader
 
 PODS: Final = "pods"
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+
+#: What of a pod decides how much it takes, unless its status says something else.
+AMOUNT_FIELDS: Final = (
+    "spec.resources",
+    "spec.overhead",
+    "spec.containers[*].resources.requests",
+    "spec.init_containers[*].resources.requests",
+    "spec.init_containers[*].restart_policy",
+)
 
 #: More than this counts as this, so that a hundred times it is still a number of 64 bits.
 MOST: Final = 2**56
@@ -34,6 +44,9 @@ MISSING: Final = {CPU: Quantity.of_milli(DEFAULT_CPU_MILLI), MEMORY: Quantity.of
 
 #: Different amounts remembered; when there are more, all are forgotten.
 REMEMBERED: Final = 4096
+
+
+_read_amounts: Final = reader(AMOUNT_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +90,7 @@ class Accountant:
 
     def by_spec(self, pod: Pod) -> Amounts:
         """What the pod takes if its status says nothing else."""
-        spec = pod.spec
-        key = encode(
-            (
-                spec.resources,
-                spec.overhead,
-                [container.resources.requests for container in spec.containers],
-                [(each.resources.requests, each.restart_policy) for each in spec.init_containers],
-            )
-        )
+        key = encode(_read_amounts(pod, None))
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= REMEMBERED:

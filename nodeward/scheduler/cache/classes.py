@@ -1,7 +1,7 @@
 """The best row for a pod, at the cost of what changed since the last pod of its kind.
 
 Pods of equal signature share a `PodClass`; a class that was not asked for long is dropped when all together take too
-much memory. Plugins that must look at every pod anew (volatile ones) are asked for the rows the class left over.
+much memory. Plugins that must look at every pod anew (stateful ones) are asked for the rows the class left over.
 Ties are broken by an offset the caller hands in and turns: the first of the best rows from there on.
 
 A class a pre-filter rejects is not kept: what pre-filters look at may change without a row changing.
@@ -23,7 +23,7 @@ from nodeward.scheduler.cache.kept_column import KeptColumns
 from nodeward.scheduler.cache.plugin_set import Ints, Part, PluginSet
 from nodeward.scheduler.cache.pod_class import PodClass
 from nodeward.scheduler.cache.preparing import Prepared, run_pre_filters, run_pre_scores
-from nodeward.scheduler.framework.plugin import Cycle, Notes, Plugin, Rejected
+from nodeward.scheduler.framework.plugin import Cycle, NotedFilterPlugin, Notes, Plugin, Rejected
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status
 
@@ -99,10 +99,10 @@ class PodClasses:
         if found.prepared.rejected is not None:
             return Pick(None, found, found.cycle)
         offset %= self._table.capacity
-        if not found.volatile and among is None:
+        if not found.stateful and among is None:
             return Pick(_best(found.total, offset), found, found.cycle)
-        if found.volatile:
-            rows, totals, cycle = self._with_volatile(pod, found, among)
+        if found.stateful:
+            rows, totals, cycle = self._with_stateful(pod, found, among)
         else:
             cycle, rows = found.cycle, _fitting(found, among)
             totals = found.plain_scores(rows) + found.normalized(rows)
@@ -116,12 +116,12 @@ class PodClasses:
         found = self._fresh(pod)
         if found.rejected is not None:
             return np.zeros(0, np.int64)
-        return self._with_volatile(pod, found)[0] if found.volatile else np.flatnonzero(found.fits)
+        return self._with_stateful(pod, found)[0] if found.stateful else np.flatnonzero(found.fits)
 
     def cycle(self, pod: PodView) -> Cycle:
         """What plugins remember of the pod, for the later extension points. The caller may add to its own copy."""
         found = self._fresh(pod)
-        return self._prepare(pod, found)[0] if found.volatile else own_cycle(pod, found.cycle)
+        return self._prepare(pod, found)[0] if found.stateful else own_cycle(pod, found.cycle)
 
     def evaluations(self) -> Counter[tuple[str, str]]:
         """How often each (plugin, extension point) took part in a decision that found a node."""
@@ -167,14 +167,14 @@ class PodClasses:
             return diagnosis.of_pod(len(rows), rejected, narrowing)
         notes = diagnosis.counted(self._notes(pod, found, rows, why))
         said = diagnosis.of_nodes(len(rows), why, found.reasons, (more or {}).values(), narrowing, notes)
-        if not more and not found.volatile:
+        if not more and not found.stateful:
             found.diagnosis = said
         return said
 
     def _notes(self, pod: PodView, found: PodClass, rows: Ints, why: NDArray[np.int32]) -> Iterator[Notes]:
         """What plugins can tell of the rows they rejected, beside the reason."""
         for part in self.plugins.filters:
-            if hasattr(part.plugin, "rejection_notes"):
+            if isinstance(part.plugin, NotedFilterPlugin):
                 # Rows that fit have the number -1.
                 is_its = np.array([*(each.plugin == part.name for each in found.reasons), False], np.bool_)
                 rejected = rows[is_its[why]]
@@ -188,7 +188,7 @@ class PodClasses:
         if found.rejected is not None:
             return found, nothing, found.rejected
         why = found.first_reasons(rows)
-        if not found.volatile:
+        if not found.stateful:
             return found, why, None
         cycle, filters, prepared = self._prepare(pod, found)
         if prepared.rejected is not None:
@@ -210,16 +210,16 @@ class PodClasses:
     # -- classes
 
     def _fresh(self, pod: PodView) -> PodClass:
-        key = pod.signature
+        key = self.plugins.signer.sign(pod)
         found = self._classes.get(key)
-        volatile = self.plugins.volatile_for(pod, self._table)
+        stateful = self.plugins.stateful_for(pod, self._table)
         if found is not None:
-            if found.volatile == volatile and self._refreshed(key, found):
+            if found.stateful == stateful and self._refreshed(key, found):
                 self._classes.move_to_end(key)
                 return found
             del self._classes[key]
             _count(found, self._dropped)
-        found = PodClass(pod, self.plugins, volatile, self._table, self._columns)
+        found = PodClass(pod, self.plugins, stateful, self._table, self._columns)
         if found.rejected is None:
             found.refresh()
             self._classes[key] = found
@@ -246,17 +246,17 @@ class PodClasses:
     # -- what must be asked for every pod
 
     def _prepare(self, pod: PodView, found: PodClass) -> tuple[Cycle, list[Part], Prepared]:
-        """A cycle of this pod's own, and the volatile filters that have something to say about it."""
+        """A cycle of this pod's own, and the stateful filters that have something to say about it."""
         cycle = own_cycle(pod, found.cycle)
-        asked = [part for part in self.plugins.pre_filters if part.name in found.volatile]
+        asked = [part for part in self.plugins.pre_filters if part.name in found.stateful]
         before = found.prepared.only
         prepared = run_pre_filters(asked, cycle, self._table, before, self.plugins.watch)
         if prepared.rejected is not None:
             return cycle, [], prepared
-        heard = found.volatile - cycle.skipped_filters
+        heard = found.stateful - cycle.skipped_filters
         return cycle, [part for part in self.plugins.filters if part.name in heard], prepared
 
-    def _with_volatile(
+    def _with_stateful(
         self, pod: PodView, found: PodClass, among: Ints | None = None
     ) -> tuple[Ints, Ints, Cycle]:
         """The rows that fit this very pod, their scores, and its cycle."""
@@ -276,10 +276,10 @@ class PodClasses:
             return rows, rows, cycle
         totals = found.plain_scores(rows) + found.normalized(rows)
         run_pre_scores(
-            (part for part in self.plugins.pre_scores if part.name in found.volatile), cycle, table, watch
+            (part for part in self.plugins.pre_scores if part.name in found.stateful), cycle, table, watch
         )
         for part in self.plugins.scores:
-            if part.name in found.volatile and part.name not in cycle.skipped_scores:
+            if part.name in found.stateful and part.name not in cycle.skipped_scores:
                 if watch is None:
                     raw = part.score_rows(cycle, table, rows)
                 else:

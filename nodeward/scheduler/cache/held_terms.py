@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from nodeward.api.codec import encode
 from nodeward.rules.pod_affinity import NO_TERMS, PodTerms, Term, understood_terms_of
+from nodeward.scheduler.cache.columns import PodIndex
 from nodeward.scheduler.cache.labels import sum_by_slot
+from nodeward.scheduler.cache.pod_groups import HasRows
 from nodeward.scheduler.framework.pod import PodView
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -86,7 +88,8 @@ class Held:
 class HeldTerms:
     """The terms of all pods of one table."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: HasRows) -> None:
+        self._source = source
         #: changes whenever the terms do (not when another pod holds one that is known)
         self.version = 0
         self._held: dict[tuple[Use, Term], Held] = {}
@@ -95,15 +98,22 @@ class HeldTerms:
     def __len__(self) -> int:
         return len(self._held)
 
-    def put_on(self, view: PodView, row: int, capacity: int) -> None:
-        """A pod came to a row."""
+    def put_on(self, view: PodView, row: int) -> None:
+        """Count the terms of a pod that came to a row."""
         if view.pod.spec.affinity is not None:
-            self._count(view, row, 1, capacity)
+            self._count(view, row, 1, self._source.capacity)
 
-    def taken_off(self, view: PodView, row: int, capacity: int) -> None:
-        """A pod that came to a row left it."""
+    def taken_off(self, view: PodView, row: int) -> None:
+        """Forget the terms of a pod that was counted on a row."""
         if view.pod.spec.affinity is not None:
-            self._count(view, row, -1, capacity)
+            self._count(view, row, -1, self._source.capacity)
+
+    def tells_apart(self, old: PodView, new: PodView) -> bool:
+        """Whether two versions of a pod ask different things of other pods."""
+        return old.pod.spec.affinity != new.pod.spec.affinity or old.namespace != new.namespace
+
+    def grow(self, rows: int) -> None:
+        """Nothing to do: a term's column may be shorter than the table."""
 
     def meaning(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
@@ -145,3 +155,6 @@ class HeldTerms:
         if not held.holders:
             del self._held[use, term]
             self.version += 1
+
+
+HELD_TERMS: Final = PodIndex("held terms", HeldTerms)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
-from nodeward.api.core_v1.node import ContainerImage
+from nodeward.api.core_v1.node import Node
+from nodeward.scheduler.cache.columns import NodeIndex
+
+if TYPE_CHECKING:
+    from nodeward.scheduler.cache.table import NodeTable
 
 
 @dataclass(slots=True)
@@ -24,18 +28,22 @@ class Image:
 class Images:
     """All images of one table's nodes, by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
         self._images: dict[str, Image] = {}
         self._names: dict[int, tuple[str, ...]] = {}
 
     def get(self, name: str) -> Image | None:
         return self._images.get(name)
 
-    def on(self, row: int) -> dict[str, Image]:
-        return {name: self._images[name] for name in self._names.get(row, ())}
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are, with images or without."""
+        return self._table.count
 
-    def put(self, row: int, listed: Iterable[ContainerImage]) -> None:
-        """These, and no others, are on this row's node now."""
+    def put_node(self, row: int, node: Node | None) -> None:
+        """Replace the images of a row's node by those it lists."""
+        listed = node.status.images if node is not None else ()
         sizes = {name: image.size_bytes for image in listed for name in image.names}
         for name in self._names.pop(row, ()):
             if name not in sizes:
@@ -48,3 +56,13 @@ class Images:
             image.rows[row] = None
         if sizes:
             self._names[row] = tuple(sizes)
+
+    def grow(self, rows: int) -> None:
+        """Nothing here is as long as the table."""
+
+
+def _have_changed(old: Node, new: Node) -> bool:
+    return old.status.images != new.status.images
+
+
+IMAGES: Final = NodeIndex("images", Images, _have_changed)

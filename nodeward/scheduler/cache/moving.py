@@ -27,7 +27,11 @@ def moving_column(
 ) -> KeptColumn | None:
     """The column of these plugins for the cycle's pod; None if one of them cannot answer for a single row."""
     parts = (*filters, *scores)
-    if not parts or not all(part.has_row_form for part in parts):
+    if (
+        not parts
+        or not all(part.has_row_filter for part in filters)
+        or not all(part.has_row_score for part in scores)
+    ):
         return None
     fits = [part.plugin.fits_row for part in filters]
     weighed = [(part.plugin.score_row, part.weight) for part in scores]

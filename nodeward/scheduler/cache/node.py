@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from nodeward.api.core_v1.node import Node
 from nodeward.rules.host_ports import Ports
-from nodeward.scheduler.cache.images import Image
 from nodeward.scheduler.framework.pod import PodView
 
 
@@ -27,10 +26,6 @@ class NodeView:
     #: as `requested`, with a little CPU and memory for containers that ask for none
     scored: Mapping[str, int]
     ports: Ports
-    #: the images on the node, by each of their names
-    images: Mapping[str, Image]
-    #: how many nodes there are in all
-    nodes: int
 
     @property
     def name(self) -> str:

@@ -1,12 +1,13 @@
 """Plugins that filter and score, sorted by what they can do, and asked in the one form the rest of the cache uses.
 
 In go plugins in the order of the profile, their weights, and where single ones are switched off; out come parts that
-answer for rows. A plugin that has only the plain form is asked node by node. `PluginFailed` is raised when a plugin
-answers ERROR: nobody's verdict on the pod, so the attempt ends.
+answer for rows. A plugin that has only the form for one node is asked node by node. `PluginFailed` is raised when a
+plugin answers ERROR: that is no verdict on the pod, so the attempt ends.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -15,8 +16,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeward.base.errors import NodewardError
-from nodeward.scheduler.framework.plugin import Cycle, Plugin, Rejected
+from nodeward.scheduler.cache.amounts import AMOUNT_FIELDS
+from nodeward.scheduler.framework.plugin import (
+    ColumnFilterPlugin,
+    ColumnScorePlugin,
+    Cycle,
+    FilterPlugin,
+    Plugin,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Rejected,
+    RowFilterPlugin,
+    RowScorePlugin,
+    ScoreExtensions,
+    ScorePlugin,
+    SharedStatePlugin,
+    StatefulPlugin,
+)
 from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.framework.signature import PodSigner
 from nodeward.scheduler.framework.status import SUCCESS, Status
 
 if TYPE_CHECKING:
@@ -52,7 +71,9 @@ class Part:
     normalizes: bool = False
     has_column_filter: bool = False
     has_column_score: bool = False
-    has_row_form: bool = False
+    has_row_filter: bool = False
+    has_row_score: bool = False
+    is_stateful: bool = False
 
     def shared_state(self, cycle: Cycle, table: NodeTable) -> object:
         return self.plugin.shared_state(cycle, table)
@@ -93,37 +114,39 @@ class PluginSet:
         weights: Mapping[str, int],
         disabled: Mapping[str, frozenset[str]] = _NOWHERE,
     ) -> None:
-        def at(point: str, *methods: str) -> Iterable[Part]:
+        def at(point: str, kind: type[Plugin]) -> Iterable[Part]:
             for rank, plugin in enumerate(plugins):
-                if point in disabled.get(plugin.name, ()):
-                    continue
-                if any(hasattr(plugin, method) for method in methods):
+                if isinstance(plugin, kind) and point not in disabled.get(plugin.name, ()):
                     yield _part(rank, plugin, weights)
 
-        self.pre_filters: tuple[Part, ...] = tuple(at("preFilter", "pre_filter"))
-        self.filters: tuple[Part, ...] = tuple(at("filter", "filter_rows", "filter"))
-        self.pre_scores: tuple[Part, ...] = tuple(at("preScore", "pre_score"))
-        self.scores: tuple[Part, ...] = tuple(
-            part for part in at("score", "score_rows", "score") if part.weight
+        self.pre_filters: tuple[Part, ...] = tuple(at("preFilter", PreFilterPlugin))
+        self.filters: tuple[Part, ...] = tuple(at("filter", FilterPlugin))
+        self.pre_scores: tuple[Part, ...] = tuple(at("preScore", PreScorePlugin))
+        self.scores: tuple[Part, ...] = tuple(part for part in at("score", ScorePlugin) if part.weight)
+        self._extensions = tuple(
+            part for part in self.pre_filters if isinstance(part.plugin, PreFilterExtensions)
         )
-        self._extensions = tuple(part for part in self.pre_filters if hasattr(part.plugin, "add_pod"))
+        #: what tells pods apart to these plugins
+        self.signer: Final = PodSigner(
+            (*AMOUNT_FIELDS, *(field for each in plugins for field in getattr(each, "pod_fields", ())))
+        )
         #: set while calls are to be timed
         self.watch: Stopwatch | None = None
-        asked: list[Any] = [each for each in plugins if hasattr(each, "is_volatile")]
-        self._may_be_volatile = tuple(asked)
-        self._volatile_without_volumes = tuple(
-            each for each in asked if not getattr(each, "is_about_volumes", False)
+        stateful = [each for each in plugins if isinstance(each, StatefulPlugin)]
+        self.stateful: Final = frozenset(each.name for each in stateful)
+        self._asked_always = tuple(each for each in stateful if not each.concerns_pods_with)
+        paths = dict.fromkeys(each.concerns_pods_with for each in stateful if each.concerns_pods_with)
+        self._asked_with = tuple(
+            (operator.attrgetter(path), tuple(each for each in stateful if each.concerns_pods_with == path))
+            for path in paths
         )
 
     def filter_plain(self, cycle: Cycle, pod: PodView, view: NodeView) -> Status:
-        """The first rejection of one node, all filters asked in plain form; those that have none are left out."""
+        """The first rejection of one node, all filters asked in the form for one node."""
         for part in self.filters:
             if part.name in cycle.skipped_filters:
                 continue
-            ask = getattr(part.plugin, "filter", None)
-            if ask is None:
-                continue
-            status: Status = ask(cycle, pod, view)
+            status: Status = part.plugin.filter(cycle, pod, view)
             if not status.is_success:
                 return status.of(part.name)
         return SUCCESS
@@ -152,10 +175,12 @@ class PluginSet:
                 return status.of(part.name)
         return SUCCESS
 
-    def volatile_for(self, pod: PodView, table: NodeTable) -> frozenset[str]:
-        """The plugins that must be asked for this very pod. That may change with what other pods there are."""
-        asked = self._may_be_volatile if pod.pod.spec.volumes else self._volatile_without_volumes
-        names = [each.name for each in asked if each.is_volatile(pod, table)]
+    def stateful_for(self, pod: PodView, table: NodeTable) -> frozenset[str]:
+        """The stateful plugins that the pod concerns. That may change with what other pods there are."""
+        names = [each.name for each in self._asked_always if each.concerns(pod, table)]
+        for field, asked in self._asked_with:
+            if field(pod.pod):
+                names += [each.name for each in asked if each.concerns(pod, table)]
         return frozenset(names) if names else _NOBODY
 
 
@@ -164,11 +189,13 @@ def _part(rank: int, plugin: Plugin, weights: Mapping[str, int]) -> Part:
         rank,
         plugin.name,
         plugin,
-        bool(getattr(plugin, "is_static", False)),
-        hasattr(plugin, "shared_state"),
+        plugin.is_static,
+        isinstance(plugin, SharedStatePlugin),
         weights.get(plugin.name, 0),
-        hasattr(plugin, "normalize"),
-        hasattr(plugin, "filter_rows"),
-        hasattr(plugin, "score_rows"),
-        hasattr(plugin, "row_key"),
+        isinstance(plugin, ScoreExtensions),
+        isinstance(plugin, ColumnFilterPlugin),
+        isinstance(plugin, ColumnScorePlugin),
+        isinstance(plugin, RowFilterPlugin),
+        isinstance(plugin, RowScorePlugin),
+        isinstance(plugin, StatefulPlugin),
     )

@@ -35,19 +35,19 @@ BEFORE_ALL: Final = -1
 
 
 class PodClass:
-    """The columns of one signature. `volatile` plugins take no part in it."""
+    """The columns of one signature. Stateful plugins take no part in it; `stateful` names those the pods concern."""
 
     def __init__(
         self,
         pod: PodView,
         plugins: PluginSet,
-        volatile: frozenset[str],
+        stateful: frozenset[str],
         table: NodeTable,
         columns: KeptColumns,
     ) -> None:
         self._table = table
         self._plugins = plugins
-        self.volatile: Final = volatile
+        self.stateful: Final = stateful
         self.cycle: Final = Cycle(pod)
         #: what explains the numbers in the `why` columns, with the rank of the plugin
         self.reasons: Final[list[Status]] = []
@@ -62,8 +62,8 @@ class PodClass:
         self.prepared: Final = self._prepare()
         self._allowed: Final = self.prepared.allowed
         skipped, unscored = self.cycle.skipped_filters, self.cycle.skipped_scores
-        filters = [each for each in plugins.filters if each.name not in volatile | skipped]
-        scores = [each for each in plugins.scores if each.name not in volatile | unscored]
+        filters = [each for each in plugins.filters if not each.is_stateful and each.name not in skipped]
+        scores = [each for each in plugins.scores if not each.is_stateful and each.name not in unscored]
         self._static_filters: Final = [each for each in filters if each.is_static]
         self._moving_filters: Final = [each for each in filters if not each.is_static]
         self._static_scores: Final = [each for each in scores if each.is_static and not each.normalizes]
@@ -82,10 +82,13 @@ class PodClass:
 
     def _prepare(self) -> Prepared:
         plugins, cycle = self._plugins, self.cycle
-        asked = [part for part in plugins.pre_filters if part.name not in self.volatile]
+        unconcerned = plugins.stateful - self.stateful
+        cycle.skipped_filters.update(unconcerned)
+        cycle.skipped_scores.update(unconcerned)
+        asked = [part for part in plugins.pre_filters if not part.is_stateful]
         prepared = run_pre_filters(asked, cycle, self._table, watch=plugins.watch)
         if prepared.rejected is None:
-            scoring = [part for part in plugins.pre_scores if part.name not in self.volatile]
+            scoring = [part for part in plugins.pre_scores if not part.is_stateful]
             run_pre_scores(scoring, cycle, self._table, watch=plugins.watch)
         return prepared
 
@@ -113,7 +116,7 @@ class PodClass:
             (part.name, point)
             for point, parts, skipped in points
             for part in parts
-            if part.name in self.volatile or part.name not in skipped
+            if part.name in self.stateful or part.name not in skipped
         ]
 
     # -- bringing up to date

@@ -2,7 +2,7 @@
 
 A group is what a selector means: pods of some namespaces with some labels. Pods with the same namespace and labels
 are of one kind, and a kind knows the groups it belongs to; so a placement costs one addition per group, and a new
-group looks at kinds, not at pods. Nothing is counted before the first group is asked for.
+group looks at kinds, not at pods. Nothing is counted before a plugin asks the table for `POD_GROUPS`.
 
 What must stay true: a tally holds what counting the pods of the table would give, rows of nodes that are gone
 included. Groups nobody asked for lately are dropped when all take too much memory; they are counted anew if need be.
@@ -11,7 +11,7 @@ included. Groups nobody asked for lately are dropped when all take too much memo
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeward.rules.selectors import Labels
+from nodeward.scheduler.cache.columns import PodIndex
 from nodeward.scheduler.framework.pod import PodView
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -84,12 +85,10 @@ class Tally:
         return self._log[version - self._first :] if version >= self._first else None
 
 
-class Peopled(Protocol):
-    """A table of nodes with pods on them."""
+class HasRows(Protocol):
+    """A table of nodes."""
 
     capacity: int
-
-    def pods_by_row(self) -> Iterable[tuple[int, PodView]]: ...
 
 
 class _Kind:
@@ -112,12 +111,11 @@ class _Kind:
 class PodGroups:
     """The groups of one table."""
 
-    def __init__(self, source: Peopled, *, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, source: HasRows, *, most_bytes: int = MOST_BYTES) -> None:
         self._source = source
         self._most_bytes = most_bytes
         self._tallies: OrderedDict[Group, Tally] = OrderedDict()
         self._kinds: dict[_Key, _Kind] = {}
-        self.is_counting = False
 
     def __len__(self) -> int:
         return len(self._tallies)
@@ -128,10 +126,6 @@ class PodGroups:
         if tally is not None:
             self._tallies.move_to_end(group)
             return tally
-        if not self.is_counting:
-            self.is_counting = True
-            for row, view in self._source.pods_by_row():
-                self.put_on(view, row)
         tally = self._tallies[group] = Tally(self._source.capacity)
         for kind in self._kinds.values():
             if kind.belongs_to(group):
@@ -142,8 +136,6 @@ class PodGroups:
 
     def put_on(self, view: PodView, row: int) -> None:
         """A pod came to a row."""
-        if not self.is_counting:
-            return
         key = _key(view)
         kind = self._kinds.get(key)
         if kind is None:
@@ -157,8 +149,6 @@ class PodGroups:
 
     def taken_off(self, view: PodView, row: int) -> None:
         """A pod that came to a row left it."""
-        if not self.is_counting:
-            return
         key = _key(view)
         kind = self._kinds[key]
         kind.rows[row] -= 1
@@ -169,8 +159,16 @@ class PodGroups:
         if not kind.rows:
             del self._kinds[key]
 
-    def grow(self) -> None:
-        """The table has more rows now: tallies are made anew when they are next asked for."""
+    def tells_apart(self, old: PodView, new: PodView) -> bool:
+        """Whether a selector may select one version of a pod and not the other."""
+        return (
+            old.labels != new.labels
+            or is_terminating(old) != is_terminating(new)
+            or old.namespace != new.namespace
+        )
+
+    def grow(self, rows: int) -> None:
+        """Drop all tallies: they are made anew, as long as the table is now, when they are next asked for."""
         self._tallies.clear()
         for kind in self._kinds.values():
             kind.tallies.clear()
@@ -185,3 +183,6 @@ class PodGroups:
 
 def _key(view: PodView) -> _Key:
     return view.namespace, is_terminating(view), tuple(sorted(view.labels.items()))
+
+
+POD_GROUPS: Final = PodIndex("pod groups", PodGroups)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from nodeward.scheduler.cache.plugin_set import Part, PluginFailed
-from nodeward.scheduler.framework.plugin import Cycle
+from nodeward.scheduler.framework.plugin import Cycle, PreFilterNodes
 from nodeward.scheduler.framework.status import Code, Status, unresolvable
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def run_pre_filters(
             return Prepared(status.of(part.name), only)
         if not status.is_success:
             raise PluginFailed(status.of(part.name), "PreFilter")
-        ask = getattr(part.plugin, "only_nodes", None)
-        names = ask(cycle, pod) if ask is not None else None
+        plugin = part.plugin
+        names = plugin.only_nodes(cycle, pod) if isinstance(plugin, PreFilterNodes) else None
         if names is not None:
             only[part.name] = frozenset(names)
             if not frozenset.intersection(*only.values()):

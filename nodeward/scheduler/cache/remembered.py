@@ -23,15 +23,19 @@ class Remembered:
     def __len__(self) -> int:
         return len(self._found)
 
-    def get(self, owner: object, signature: bytes) -> Any:
-        """What was put there; None if nothing was, or it is forgotten."""
+    def get(self, owner: object, signature: bytes | None) -> Any:
+        """What was put there; None if nothing was, or it is forgotten, or the pod is not signed yet."""
+        if signature is None:
+            return None
         key = owner, signature
         found = self._found.get(key)
         if found is not None:
             self._found.move_to_end(key)
         return found
 
-    def put(self, owner: object, signature: bytes, value: object) -> None:
+    def put(self, owner: object, signature: bytes | None, value: object) -> None:
+        if signature is None:
+            return
         self._found[owner, signature] = value
         self._found.move_to_end((owner, signature))
         if len(self._found) > self._most:

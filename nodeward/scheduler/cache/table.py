@@ -1,4 +1,7 @@
-"""Nodes and the pods on them, as columns: one row per node, one numpy array per thing a plugin may ask about.
+"""Nodes and the pods on them, as columns: one row per node.
+
+Resources and labels are columns of the table itself; whatever else a plugin wants to know of nodes or pods it declares
+itself and asks for with `column`, `node_index` and `pod_index` (see `columns.py`).
 
 Events of the API come in (nodes and assigned pods, in any order), and the scheduler's own decisions (assumed pods);
 what comes out are arrays. Everything is synchronous and belongs to one thread. Rows are reused, arrays grow by
@@ -12,16 +15,13 @@ has heard of yet counts as soon as the node comes. Pods that ended must not be p
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodeward.api.core_v1.node import Node
-from nodeward.features.declared import FeatureTable
 from nodeward.rules.host_ports import Ports, add_ports, remove_ports
-from nodeward.rules.readiness import is_open
-from nodeward.rules.taint_columns import TaintSets
 from nodeward.scheduler.cache.amounts import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -33,21 +33,23 @@ from nodeward.scheduler.cache.amounts import (
     whole,
 )
 from nodeward.scheduler.cache.changes import ChangeLog
-from nodeward.scheduler.cache.held_terms import HeldTerms
-from nodeward.scheduler.cache.images import Images
+from nodeward.scheduler.cache.columns import (
+    DeclaredColumns,
+    NodeColumn,
+    NodeIndex,
+    OfNodes,
+    OfPods,
+    PodIndex,
+    Scalar,
+)
 from nodeward.scheduler.cache.labels import LabelColumns
 from nodeward.scheduler.cache.node import NodeView
-from nodeward.scheduler.cache.pod_groups import PodGroups, is_terminating
 from nodeward.scheduler.cache.remembered import Remembered
 from nodeward.scheduler.framework.pod import PodView
 
 #: Resources every table has, by their line; the order is that of the reasons Kubernetes gives.
 FIRST_RESOURCES: Final = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
 _FEWEST_ROWS: Final = 16
-#: Sets of taints that may be kept beyond two per row before those that no node has any more are forgotten.
-SPARE_TAINT_SETS: Final = 1024
-
-Kind = TypeVar("Kind", bound=np.generic)
 
 
 class Placed(NamedTuple):
@@ -60,17 +62,14 @@ class Placed(NamedTuple):
 
 
 class NodeTable:
-    """All nodes of one cluster. `numeric` is the gate of Lt and Gt tolerations."""
+    """All nodes of one cluster."""
 
-    def __init__(self, features: FeatureTable, *, numeric: bool) -> None:
-        self.taint_sets: Final = TaintSets(numeric=numeric)
-        self.features: Final = features
+    def __init__(self) -> None:
         #: every change of a row; and only those of its node, for what does not depend on pods
         self.changes: Final = ChangeLog()
         self.node_changes: Final = ChangeLog()
         #: rows with a pod that was told anew, and takes what it took
         self.retold: Final = ChangeLog()
-        self.images: Final = Images()
         self.capacity = _FEWEST_ROWS
         #: how many nodes there are
         self.count = 0
@@ -82,16 +81,8 @@ class NodeTable:
         self._taken = np.zeros((2, lines, rows), np.int64)
         self.requested, self.scored = self._taken
         self.alive = np.zeros(rows, np.bool_)
-        self.taint_set = np.zeros(rows, np.int32)
-        self.unschedulable = np.zeros(rows, np.bool_)
-        #: whether readiness gates let general pods in
-        self.is_open = np.zeros(rows, np.bool_)
-        # Words lie together, not rows: a match reads one word of all nodes.
-        self.feature_words = np.zeros((rows, features.words), np.uint64, order="F")
         self.labels: Final = LabelColumns(self)
-        #: where pods of a group are, and what pods ask of others
-        self.pod_groups: Final = PodGroups(self)
-        self.held_terms: Final = HeldTerms()
+        self._declared = DeclaredColumns(self)
         self.remembered: Final = Remembered()
         self._accountant = Accountant(self.line_of)
         self._row_of: dict[str, int] = {}
@@ -107,7 +98,7 @@ class NodeTable:
     # -- nodes
 
     def upsert_node(self, node: Node) -> int:
-        """The node is, or is now, so. Gives its row."""
+        """Add the node or replace its previous state; return its row."""
         row = self._row(node.metadata.name)
         if not self.alive[row]:
             self.count += 1
@@ -117,16 +108,20 @@ class NodeTable:
         lines = [self.line_of(name) for name in allocatable]
         self.allocatable[:, row] = 0
         self.allocatable[lines, row] = list(allocatable.values())
-        self.taint_set[row] = self.taint_sets.id_of(node.spec.taints)
-        if len(self.taint_sets) > 2 * self.capacity + SPARE_TAINT_SETS:
-            self.taint_set = self.taint_sets.keep_only(self.taint_set)
-        self.unschedulable[row] = node.spec.unschedulable
-        self.is_open[row] = is_open(node)
-        self.feature_words[row] = self.features.set_of(node.status.declared_features).as_words()
         self.labels.put(row, node.metadata.labels)
-        self.images.put(row, node.status.images)
+        self._declared.put_node(row, node)
         self._node_changed(row)
         return row
+
+    def keep_node(self, node: Node) -> None:
+        """Replace the object of a node that is known and changed in nothing that rows depend on."""
+        row = self._row_of.get(node.metadata.name)
+        if row is not None and self.alive[row]:
+            self._nodes[row] = node
+
+    def have_changed(self, old: Node, new: Node) -> bool:
+        """Whether an update of a node changes a column or an index that a plugin declared."""
+        return self._declared.have_changed(old, new)
 
     def remove_node(self, name: str) -> bool:
         """The node is gone; False if there was none. Pods on it stay until they are gone themselves."""
@@ -137,8 +132,8 @@ class NodeTable:
         self._nodes[row] = None
         self.alive[row] = False
         self.allocatable[:, row] = 0
-        self.images.put(row, ())
         self.labels.put(row, {})
+        self._declared.put_node(row, None)
         self._node_changed(row)
         self._release(row)
         return True
@@ -155,7 +150,7 @@ class NodeTable:
             is_same = before.node == node and before.amounts == amounts
             if is_same and before.view.host_ports == view.host_ports:
                 # Nothing of the row changes, so nobody has to look at it again; selectors may mean it now, or no more.
-                if not _mean_the_same(before.view, view):
+                if self._declared.tell_apart(before.view, view):
                     self._forget_meaning(before.view, before.row)
                     self._learn_meaning(view, before.row)
                 fresh = Placed(view, node, before.row, before.amounts)
@@ -221,6 +216,21 @@ class NodeTable:
         placed = self._placed.get(uid)
         return placed.node if placed is not None else None
 
+    # -- what plugins declare
+
+    def column(self, column: NodeColumn[Scalar]) -> NDArray[Scalar]:
+        """The array of a declared column. Look again when `capacity` changed."""
+        found: NDArray[Any] | None = self._declared.arrays.get(column)
+        return found if found is not None else self._declared.array(column)
+
+    def node_index(self, index: NodeIndex[OfNodes]) -> OfNodes:
+        found: Any = self._declared.of_nodes.get(index)
+        return found if found is not None else self._declared.node_index(index)
+
+    def pod_index(self, index: PodIndex[OfPods]) -> OfPods:
+        found: Any = self._declared.of_pods.get(index)
+        return found if found is not None else self._declared.pod_index(index)
+
     # -- questions
 
     def row_of(self, name: str) -> int | None:
@@ -274,10 +284,15 @@ class NodeTable:
         """The host ports in use; not to be changed."""
         return self._ports[row]
 
-    def labels_by_row(self) -> Iterator[tuple[int, Mapping[str, str]]]:
+    def nodes_by_row(self) -> Iterator[tuple[int, Node]]:
+        """All nodes."""
         for row, node in enumerate(self._nodes):
             if node is not None:
-                yield row, node.metadata.labels
+                yield row, node
+
+    def labels_by_row(self) -> Iterator[tuple[int, Mapping[str, str]]]:
+        for row, node in self.nodes_by_row():
+            yield row, node.metadata.labels
 
     def view(self, row: int) -> NodeView:
         """One node for plugins in plain form."""
@@ -295,8 +310,6 @@ class NodeTable:
             total(each.amounts.requested for each in placed),
             total(each.amounts.scored for each in placed),
             ports,
-            self.images.on(row),
-            self.count,
         )
 
     # -- rows
@@ -324,12 +337,12 @@ class NodeTable:
         self._release(row)
 
     def _learn_meaning(self, view: PodView, row: int) -> None:
-        self.pod_groups.put_on(view, row)
-        self.held_terms.put_on(view, row, self.capacity)
+        for index in self._declared.of_pods.values():
+            index.put_on(view, row)
 
     def _forget_meaning(self, view: PodView, row: int) -> None:
-        self.pod_groups.taken_off(view, row)
-        self.held_terms.taken_off(view, row, self.capacity)
+        for index in self._declared.of_pods.values():
+            index.taken_off(view, row)
 
     def _node_changed(self, row: int) -> None:
         self.changes.add(row, self.capacity)
@@ -372,13 +385,11 @@ class NodeTable:
     def _grow(self) -> None:
         rows = self.capacity = 2 * self.capacity
         self._resize(len(self.allocatable), rows)
-        self.alive = _longer(self.alive, rows)
-        self.taint_set = _longer(self.taint_set, rows)
-        self.unschedulable = _longer(self.unschedulable, rows)
-        self.is_open = _longer(self.is_open, rows)
-        self.feature_words = _longer(self.feature_words, rows)
+        alive = np.zeros(rows, np.bool_)
+        alive[: len(self.alive)] = self.alive
+        self.alive = alive
         self.labels.grow(rows)
-        self.pod_groups.grow()
+        self._declared.grow(rows)
 
     def _resize(self, lines: int, rows: int) -> None:
         there, taken = np.zeros((lines, rows), np.int64), np.zeros((2, lines, rows), np.int64)
@@ -387,20 +398,3 @@ class NodeTable:
         taken[:, : before[0], : before[1]] = self._taken
         self.allocatable, self._taken = there, taken
         self.requested, self.scored = taken
-
-
-def _mean_the_same(one: PodView, other: PodView) -> bool:
-    """Whether selectors select both or neither, and both ask the same of other pods."""
-    return (
-        one.labels == other.labels
-        and is_terminating(one) == is_terminating(other)
-        and one.namespace == other.namespace
-        and one.pod.spec.affinity == other.pod.spec.affinity
-    )
-
-
-def _longer(array: NDArray[Kind], length: int) -> NDArray[Kind]:
-    """The array with more lines, which are zero. Lines lie one after the other if they did before."""
-    grown = np.zeros_like(array, shape=(length, *array.shape[1:]))
-    grown[: len(array)] = array
-    return grown

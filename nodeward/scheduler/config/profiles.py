@@ -16,15 +16,13 @@ from typing import Any, Final
 from nodeward.base.fielderror import duplicate, invalid, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.base.problems import Problems
-from nodeward.features.declared import Version
 from nodeward.features.gates import Gates
 from nodeward.scheduler.config.arguments import READERS
 from nodeward.scheduler.config.reading import LARGEST_INT32, Fields, nearest
-from nodeward.scheduler.framework.plugin import Plugin
-from nodeward.scheduler.plugins import REGISTRY, Setting
+from nodeward.scheduler.framework.plugin import EXTENSION_POINTS, Plugin
+from nodeward.scheduler.plugins import REGISTRY
 from nodeward.scheduler.settings import (
     DEFAULT_SCHEDULER_NAME,
-    EXTENSION_POINTS,
     PluginUse,
     ProfileSettings,
     default_profile,
@@ -51,21 +49,6 @@ _ELSEWHERE: Final = (
     "VolumeRestrictions",
     "VolumeZone",
 )
-#: What a plugin that takes part at a point has.
-_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
-    "queueSort": ("less",),
-    "preEnqueue": ("pre_enqueue",),
-    "preFilter": ("pre_filter",),
-    "filter": ("filter", "filter_rows"),
-    "postFilter": ("post_filter",),
-    "preScore": ("pre_score",),
-    "score": ("score", "score_rows"),
-    "reserve": ("reserve",),
-    "permit": ("permit",),
-    "preBind": ("pre_bind",),
-    "bind": ("bind",),
-    "postBind": ("post_bind",),
-}
 
 
 class Known:
@@ -78,10 +61,7 @@ class Known:
         self.off: Final = {
             each.name: each.gate for each in REGISTRY if each.gate and not gates.enabled(each.gate)
         }
-        setting = Setting(gates, Version.parse(gates.version))
-        self.points: Final = {
-            each.name: points_of(each.make(setting)) for each in REGISTRY if each.name not in self.off
-        }
+        self.points: Final = {each.name: points_of(each) for each in REGISTRY if each.name not in self.off}
 
     def check(self, name: str, path: FieldPath, problems: Problems) -> bool:
         """Whether there is such a plugin; if not, that is noted."""
@@ -97,11 +77,9 @@ class Known:
         return False
 
 
-def points_of(plugin: Plugin) -> tuple[str, ...]:
+def points_of(plugin: type[Plugin]) -> tuple[str, ...]:
     """The extension points a plugin takes part in, unless it is told not to."""
-    return tuple(
-        point for point in EXTENSION_POINTS if any(hasattr(plugin, name) for name in _METHODS[point])
-    )
+    return tuple(point for point, kind in EXTENSION_POINTS.items() if issubclass(plugin, kind))
 
 
 @dataclass(frozen=True, slots=True)

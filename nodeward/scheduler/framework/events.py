@@ -13,6 +13,7 @@ from enum import Enum, IntFlag
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from nodeward.api.meta import KubeObject
     from nodeward.scheduler.framework.pod import PodView
 
 
@@ -36,7 +37,7 @@ class Action(IntFlag):
     UPDATE_POD_TOLERATION = 1 << 11
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 12
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 13
-    #: any other change of an object
+    #: any other change of an object; of a node: of what a plugin's column or index holds
     UPDATE_OTHER = 1 << 14
     UPDATE = (
         UPDATE_NODE_ALLOCATABLE | UPDATE_NODE_LABEL | UPDATE_NODE_TAINT | UPDATE_NODE_CONDITION
@@ -48,32 +49,26 @@ class Action(IntFlag):
 
 
 class Resource(Enum):
-    """What it happened to."""
+    """What it happened to, where that is not simply an object of some kind."""
 
     #: a pod that runs (or is about to), on some node
     ASSIGNED_POD = "AssignedPod"
     #: the waiting pod itself
     UNSCHEDULED_POD = "UnscheduledPod"
     NODE = "Node"
-    PERSISTENT_VOLUME = "PersistentVolume"
-    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
-    STORAGE_CLASS = "storage.k8s.io/StorageClass"
-    CSI_NODE = "storage.k8s.io/CSINode"
-    CSI_DRIVER = "storage.k8s.io/CSIDriver"
-    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
-    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
-    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
-    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
-    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
     #: matches everything; also the periodic flush of pods that waited too long
     WILDCARD = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """One kind of happening. `label` is what metrics call it."""
+    """One kind of happening. `label` is what metrics call it.
 
-    resource: Resource
+    Of kinds beside nodes and pods the resource is the type of the object; a plugin that names one declares it in
+    `objects`, and changes of such objects are ADD, UPDATE_OTHER or DELETE.
+    """
+
+    resource: Resource | type[KubeObject]
     action: Action
     label: str = ""
 

@@ -1,6 +1,6 @@
 """Objects beside nodes and pods that plugins look up: volumes, classes, namespaces, disruption budgets.
 
-A plugin says in its line of the registry which kinds it reads; the scheduler follows those, tells their changes to
+A plugin declares in `objects` which kinds it reads; the scheduler follows those, tells their changes to
 waiting pods, and hands out a `Listers`. `FixedListers` holds a given set of objects, for explanations and tests.
 """
 

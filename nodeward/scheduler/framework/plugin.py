@@ -1,31 +1,37 @@
-"""Extension points: what a plugin may take part in. Kubernetes' framework, with columns of nodes instead of one node.
+"""Extension points: one class per point at which a plugin may take part. Kubernetes' framework, with columns of nodes.
 
-A plugin is one class in one file, with a `name` and as many of the methods below as it needs; the scheduler looks at
-which it has. Filters and scores come in two forms: the *column* form answers for many nodes at once with numpy arrays,
-the *plain* form for one node. A plugin needs only one of them; shipped plugins have both, and a test proves that they
-agree. `Cycle` carries what one plugin worked out for one pod in `pre_filter` to its later calls.
+A plugin is one class in one file and one line in the registry. It claims its extension points by type:
 
-A plugin's answers for pods of equal `signature` are shared, and recomputed only for rows that changed. It may say more:
+    class NodeUnschedulable(PreFilterPlugin, ColumnFilterPlugin, EnqueueExtensions): ...
 
-* `is_static = True`: its answers depend on the node's object alone, so that a placement does not make it answer again;
-* `shared_state(cycle, table)`: a value its answers for all rows depend on; when that changes, all are asked anew;
-* `is_volatile(pod, table)`: its answers depend on where other pods are, and are worked out for every pod anew;
-* `row_key(cycle)`: all its answers depend on, beside what is in the row; then it also has `fits_row(cycle, table, row)`
-  and `score_row(cycle, table, row)`, the column forms for a single row. Pods with equal keys share its answers;
-* `is_about_volumes = True`: pods without volumes are none of its business, be it here or once they have a node.
+`checks.check_plugin` refuses a class that claims a point without having its methods, or has a method of a point it does
+not claim. The profile sorts plugins by these types; nothing else asks what a plugin has.
 
-Preemption asks what would be if pods were not there, or were: a plugin whose `pre_filter` looked at other pods has
-`add_pod` and `remove_pod`, which bring what it keeps in the cycle up to date; its values there have a `copy()`.
+What a plugin declares beside its methods:
+
+* `name`, `default_weight`, `gate`: its entry in the default profile;
+* `pod_fields`: what of a pod its filter and score answers depend on. Answers are shared by all pods that are equal in
+  the fields of all plugins (`signature.py`), and worked out again only for rows of nodes that changed;
+* `objects`: kinds beside nodes and pods that it looks up (`Setting.listers`) or wakes pods for; the scheduler
+  runs informers for them;
+* columns of the node table, as `NodeColumn` or `NodeIndex` values (`cache/columns.py`) that it asks the table for;
+* `is_static = True`: its answers depend on the node object alone, so that a placement does not make it answer again.
+
+A filter has the form for one node (`FilterPlugin`, asked in what-if questions of preemption) and, if many pods need it,
+also the form for many nodes (`ColumnFilterPlugin`); the same holds for scores. A test proves that the forms of the
+shipped plugins agree. `Cycle` carries what a plugin worked out for one pod in `pre_filter` to its later calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nodeward.scheduler.framework.events import Registered
 from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.framework.signature import PodField
 from nodeward.scheduler.framework.status import Status
 
 if TYPE_CHECKING:
@@ -33,8 +39,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nodeward.api.core_v1.node import Node
+    from nodeward.api.meta import KubeObject
     from nodeward.scheduler.cache.node import NodeView
     from nodeward.scheduler.cache.table import NodeTable
+    from nodeward.scheduler.plugins.setting import Setting
 
     Bools = NDArray[np.bool_]
     Ints = NDArray[np.int64]
@@ -45,7 +53,7 @@ MAX_SCORE = 100
 
 @dataclass(slots=True)
 class Cycle:
-    """What plugins remember for one signature (or, if volatile, for one pod) between their calls."""
+    """What plugins remember for one signature (or, if stateful, for one pod) between their calls."""
 
     pod: PodView
     data: dict[str, Any] = field(default_factory=dict)
@@ -63,7 +71,7 @@ class Cycle:
 class Rejected:
     """A filter's column answer: which of the asked rows do not fit, and how each is explained.
 
-    `reasons[i]` explains rows whose `which == i`; `unresolvable` says for which of them preemption cannot help.
+    `reasons[i]` explains rows whose `which == i`; its code says whether preemption can help.
     """
 
     #: per asked row: -1 fits, else an index into `reasons`
@@ -79,58 +87,109 @@ class Notes:
     texts: Sequence[tuple[str, ...]]
 
 
-class Plugin(Protocol):
-    """What every plugin has."""
+class Plugin(ABC):
+    """What every plugin has. It is made once per profile."""
 
     name: ClassVar[str]
+    #: the weight of its score in the default profile; 0: it does not score
+    default_weight: ClassVar[int] = 0
+    #: the feature gate without which the plugin does not exist
+    gate: ClassVar[str] = ""
+    #: kinds beside nodes and pods that it looks up, or whose changes wake pods it rejected
+    objects: ClassVar[tuple[type[KubeObject], ...]] = ()
+    #: what of a pod its answers depend on: paths from the pod, or functions of a `PodView`
+    pod_fields: Sequence[PodField]
+    #: whether its answers depend on the node object alone
+    is_static: ClassVar[bool] = False
+
+    def __init__(self, setting: Setting) -> None:
+        """`setting` is all that may shape a plugin; one that needs nothing of it has no `__init__`."""
+        del setting
 
 
-class PreEnqueue(Plugin, Protocol):
+# -- before a pod is tried
+
+
+class QueueSortPlugin(Plugin):
+    @abstractmethod
+    def less(self, one: Any, other: Any) -> bool:
+        """Say whether queued pod `one` is tried before `other`."""
+
+
+class PreEnqueuePlugin(Plugin):
+    @abstractmethod
     def pre_enqueue(self, pod: PodView) -> Status:
-        """May the pod enter the active queue? If not it waits, gated, until an event changes that."""
-        ...
+        """Say whether the pod may enter the active queue. If not it waits, gated, until an event changes that."""
 
 
-class EnqueueExtensions(Plugin, Protocol):
+class EnqueueExtensions(Plugin):
+    """A plugin that can reject pods and does not claim this is taken to be helped by every event."""
+
+    @abstractmethod
     def events_to_register(self) -> Sequence[Registered]:
-        """The events that may make a pod schedulable that this plugin rejected."""
-        ...
+        """Name the events that may make a pod schedulable that this plugin rejected."""
 
 
-class PreFilter(Plugin, Protocol):
+# -- which nodes fit
+
+
+class PreFilterPlugin(Plugin):
+    @abstractmethod
     def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
         """Work out what the filter needs, once; SKIP: the filter has nothing to say about this pod."""
-        ...
 
+
+class PreFilterNodes(PreFilterPlugin):
+    @abstractmethod
     def only_nodes(self, cycle: Cycle, pod: PodView) -> Sequence[str] | None:
-        """The only nodes the pod can go to, if the plugin knows (None: any)."""
-        ...
+        """Name the only nodes the pod can go to, if the plugin knows (None: any)."""
 
 
-class ColumnFilter(Plugin, Protocol):
+class PreFilterExtensions(PreFilterPlugin):
+    """For a plugin whose `pre_filter` looks at other pods: preemption asks what would be with others, or without.
+
+    Values such a plugin keeps in the cycle have a `copy()`.
+    """
+
+    @abstractmethod
+    def add_pod(self, cycle: Cycle, pod: PodView, added: PodView, node: Node) -> Status:
+        """Bring the cycle to what it would be if `added` were on the node."""
+
+    @abstractmethod
+    def remove_pod(self, cycle: Cycle, pod: PodView, removed: PodView, node: Node) -> Status:
+        """Bring the cycle to what it would be if `removed` were not on the node."""
+
+
+class FilterPlugin(Plugin):
+    @abstractmethod
+    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+        """Say whether the pod can go to one node."""
+
+
+class ColumnFilterPlugin(FilterPlugin):
+    @abstractmethod
     def filter_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
-        """Which of `rows` do not fit (None: all fit)."""
-        ...
+        """Say which of `rows` do not fit (None: all fit)."""
 
 
-class NotedFilter(Plugin, Protocol):
+class NotedFilterPlugin(ColumnFilterPlugin):
     """A filter whose reasons are few, so that nodes can be counted by them, and that can tell more of each node."""
 
+    @abstractmethod
     def rejection_notes(self, pod: PodView, table: NodeTable, rows: Ints) -> Notes:
-        """What exactly it has against rows that its `filter_rows` rejected. Asked when a failure is told."""
-        ...
+        """Say what exactly it has against rows that its `filter_rows` rejected. Asked when a failure is told."""
 
 
-class PlainFilter(Plugin, Protocol):
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status: ...
+class RowFilterPlugin(ColumnFilterPlugin):
+    """A filter that answers quickly for one row. Pods with equal keys share its answers."""
 
+    @abstractmethod
+    def row_key(self, cycle: Cycle) -> Hashable:
+        """Name all that the answers for a row depend on, beside what is in the row."""
 
-class PreFilterExtensions(Plugin, Protocol):
-    """What would `pre_filter` have found if another pod were on a node, or were not?"""
-
-    def add_pod(self, cycle: Cycle, pod: PodView, added: PodView, node: Node) -> Status: ...
-
-    def remove_pod(self, cycle: Cycle, pod: PodView, removed: PodView, node: Node) -> Status: ...
+    @abstractmethod
+    def fits_row(self, cycle: Cycle, table: NodeTable, row: int) -> bool:
+        """Answer as `filter_rows` does, for one row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,63 +204,128 @@ class MadeRoom:
     clears: bool = False
 
 
-class PostFilter(Plugin, Protocol):
+class PostFilterPlugin(Plugin):
+    @abstractmethod
     def post_filter(
         self, cycle: Cycle, pod: PodView, table: NodeTable, rejected: Mapping[str, Status]
     ) -> MadeRoom:
         """No node fits (`rejected` says why, by name): make room, or explain why that is impossible."""
-        ...
 
 
-class PreScore(Plugin, Protocol):
+# -- which node is best
+
+
+class PreScorePlugin(Plugin):
+    @abstractmethod
     def pre_score(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
         """Work out what the score needs; SKIP: all nodes are alike to this plugin."""
-        ...
 
 
-class ColumnScore(Plugin, Protocol):
+class ScorePlugin(Plugin):
+    @abstractmethod
+    def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int:
+        """Give the raw score of one node."""
+
+
+class ColumnScorePlugin(ScorePlugin):
+    @abstractmethod
     def score_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
-        """Raw scores of `rows`."""
-        ...
+        """Give the raw scores of `rows`."""
 
+
+class RowScorePlugin(ColumnScorePlugin):
+    """A score that is quick for one row. Pods with equal keys share it."""
+
+    @abstractmethod
+    def row_key(self, cycle: Cycle) -> Hashable:
+        """Name all that the score of a row depends on, beside what is in the row."""
+
+    @abstractmethod
+    def score_row(self, cycle: Cycle, table: NodeTable, row: int) -> int:
+        """Give what `score_rows` gives, for one row."""
+
+
+class ScoreExtensions(ScorePlugin):
+    """Without this, raw scores are taken as they are: from 0 to 100."""
+
+    @abstractmethod
     def normalize(self, cycle: Cycle, scores: Ints) -> Ints:
-        """Raw scores of all feasible nodes, brought to 0..100. Without this method they are taken as they are."""
-        ...
+        """Bring the raw scores of all feasible nodes to 0..100."""
 
 
-class PlainScore(Plugin, Protocol):
-    def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int: ...
+# -- how answers are shared
 
 
-class Volatile(Plugin, Protocol):
-    def is_volatile(self, pod: PodView, table: NodeTable | None = None) -> bool:
-        """Whether the answers for this pod depend on where other pods are. Asked for every pod, so it must be quick."""
-        ...
+class StatefulPlugin(Plugin):
+    """A plugin whose answers depend on more than the node and the pod's fields: other pods, objects, reservations.
+
+    It is asked anew for every pod it concerns, and is not asked about any other pod: neither its filter and score
+    nor Reserve, Permit, PreBind and PostBind. Pods that no stateful plugin concerns share their answers.
+    """
+
+    #: a field of the pod: pods in which it is empty do not concern the plugin, and cost it nothing; "": ask every pod
+    concerns_pods_with: ClassVar[str] = ""
+
+    @abstractmethod
+    def concerns(self, pod: PodView, table: NodeTable | None = None) -> bool:
+        """Say whether the pod is this plugin's business. Asked for every pod, so it must be quick."""
 
 
-class Reserve(Plugin, Protocol):
-    def reserve(self, cycle: Cycle, pod: PodView, node: str) -> Status: ...
+class SharedStatePlugin(Plugin):
+    @abstractmethod
+    def shared_state(self, cycle: Cycle, table: NodeTable) -> object:
+        """Give a value that the answers for all rows depend on; when it changes, all rows are asked anew."""
 
+
+# -- once there is a node
+
+
+class ReservePlugin(Plugin):
+    @abstractmethod
+    def reserve(self, cycle: Cycle, pod: PodView, node: str) -> Status:
+        """Take what the pod needs on the node, in memory, before the next pod is decided about."""
+
+    @abstractmethod
     def unreserve(self, cycle: Cycle, pod: PodView, node: str) -> None:
         """Undo; called in reverse order for every plugin if anything later fails. Must not fail itself."""
-        ...
 
 
-class Permit(Plugin, Protocol):
+class PermitPlugin(Plugin):
+    @abstractmethod
     def permit(self, cycle: Cycle, pod: PodView, node: str) -> tuple[Status, float]:
-        """SUCCESS, a rejection, or WAIT with the seconds after which waiting is a rejection."""
-        ...
+        """Answer SUCCESS, a rejection, or WAIT with the seconds after which waiting is a rejection."""
 
 
-class PreBind(Plugin, Protocol):
-    async def pre_bind(self, cycle: Cycle, pod: PodView, node: str) -> Status: ...
+class PreBindPlugin(Plugin):
+    @abstractmethod
+    async def pre_bind(self, cycle: Cycle, pod: PodView, node: str) -> Status:
+        """Do what the API must know before the pod is bound."""
 
 
-class Bind(Plugin, Protocol):
+class BindPlugin(Plugin):
+    @abstractmethod
     async def bind(self, cycle: Cycle, pod: PodView, node: str) -> Status:
-        """SKIP passes the pod to the next bind plugin."""
-        ...
+        """Bind the pod; SKIP passes it to the next bind plugin."""
 
 
-class PostBind(Plugin, Protocol):
-    def post_bind(self, cycle: Cycle, pod: PodView, node: str) -> None: ...
+class PostBindPlugin(Plugin):
+    @abstractmethod
+    def post_bind(self, cycle: Cycle, pod: PodView, node: str) -> None:
+        """Hear that the pod is bound."""
+
+
+#: The extension points by the names a configuration file has for them, and the types of plugins that take part.
+EXTENSION_POINTS: Mapping[str, type[Plugin]] = {
+    "queueSort": QueueSortPlugin,
+    "preEnqueue": PreEnqueuePlugin,
+    "preFilter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "postFilter": PostFilterPlugin,
+    "preScore": PreScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "preBind": PreBindPlugin,
+    "bind": BindPlugin,
+    "postBind": PostBindPlugin,
+}

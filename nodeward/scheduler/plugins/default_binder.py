@@ -6,13 +6,13 @@ from typing import ClassVar
 
 from nodeward.api.errors import ApiError
 from nodeward.base.errors import WorldError
-from nodeward.scheduler.framework.plugin import Cycle
+from nodeward.scheduler.framework.plugin import BindPlugin, Cycle
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status, failed
 from nodeward.scheduler.plugins.setting import Setting
 
 
-class DefaultBinder:
+class DefaultBinder(BindPlugin):
     name: ClassVar[str] = "DefaultBinder"
 
     def __init__(self, setting: Setting) -> None:

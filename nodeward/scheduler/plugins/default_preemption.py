@@ -19,7 +19,13 @@ from nodeward.base.invariant import InvariantBroken
 from nodeward.scheduler.cache.tenants import TenantRows
 from nodeward.scheduler.fit_error import fit_error_message
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle, MadeRoom
+from nodeward.scheduler.framework.plugin import (
+    Cycle,
+    EnqueueExtensions,
+    MadeRoom,
+    PostFilterPlugin,
+    PreEnqueuePlugin,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Code, Status, failed, unresolvable, unschedulable
 from nodeward.scheduler.plugins.preemption.budgets import Budgets
@@ -36,8 +42,9 @@ NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 WAITING: Final = unresolvable("waiting for the preemption for this pod to be finished")
 
 
-class DefaultPreemption:
+class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     name: ClassVar[str] = "DefaultPreemption"
+    objects = (PodDisruptionBudget,)
 
     def __init__(self, setting: Setting) -> None:
         arguments = setting.arguments

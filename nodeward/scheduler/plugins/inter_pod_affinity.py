@@ -20,11 +20,22 @@ from nodeward.api.core_v1.cluster import Namespace
 from nodeward.api.core_v1.node import Node
 from nodeward.rules.pod_affinity import PodTerms, Term, terms_of, understood_terms_of
 from nodeward.rules.selectors import SelectorError
-from nodeward.scheduler.cache.held_terms import Held, Use
+from nodeward.scheduler.cache.held_terms import HELD_TERMS, Held, Use
 from nodeward.scheduler.cache.labels import LabelColumns, sum_by_slot
-from nodeward.scheduler.cache.pod_groups import Group, Part
+from nodeward.scheduler.cache.pod_groups import POD_GROUPS, Group, Part
 from nodeward.scheduler.framework.events import Registered
-from nodeward.scheduler.framework.plugin import MAX_SCORE, Cycle, Rejected
+from nodeward.scheduler.framework.plugin import (
+    MAX_SCORE,
+    ColumnFilterPlugin,
+    ColumnScorePlugin,
+    Cycle,
+    EnqueueExtensions,
+    PreFilterExtensions,
+    PreScorePlugin,
+    Rejected,
+    ScoreExtensions,
+    StatefulPlugin,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 from nodeward.scheduler.plugins.inter_pod_affinity_hints import InterPodAffinityHints
@@ -91,20 +102,32 @@ class Found:
             sums[key][number] += amount
 
 
-class InterPodAffinity(InterPodAffinityHints):
+class InterPodAffinity(
+    InterPodAffinityHints,
+    PreFilterExtensions,
+    ColumnFilterPlugin,
+    PreScorePlugin,
+    ColumnScorePlugin,
+    ScoreExtensions,
+    StatefulPlugin,
+    EnqueueExtensions,
+):
     name: ClassVar[str] = "InterPodAffinity"
+    default_weight: ClassVar[int] = 2
+    objects = (Namespace,)
+    pod_fields = ("metadata.namespace", "metadata.labels", "spec.affinity")
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting.listers)
         self._hard_weight = int(setting.arguments.get("hardPodAffinityWeight", 1))
         self._ignores_others = bool(setting.arguments.get("ignorePreferredTermsOfExistingPods", False))
 
-    def is_volatile(self, pod: PodView, table: NodeTable | None = None) -> bool:
+    def concerns(self, pod: PodView, table: NodeTable | None = None) -> bool:
         """Whether it asks anything of other pods, or (if the table is given) one of those there of it."""
         affinity = pod.pod.spec.affinity
         if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
             return True
-        if table is None or not len(table.held_terms):
+        if table is None or not len(table.pod_index(HELD_TERMS)):
             return False
         return bool(self._wishes(pod, table).held)
 
@@ -115,7 +138,7 @@ class InterPodAffinity(InterPodAffinityHints):
 
     def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
         cycle.data.pop(self.name, None)
-        if pod.pod.spec.affinity is None and not len(table.held_terms):
+        if pod.pod.spec.affinity is None and not len(table.pod_index(HELD_TERMS)):
             return SKIP
         try:
             wishes = self._wishes(pod, table)
@@ -130,12 +153,12 @@ class InterPodAffinity(InterPodAffinityHints):
             return SKIP
         near: Sums = {}
         if wishes.near is not None:
-            column = table.pod_groups.tally(wishes.near).column
+            column = table.pod_index(POD_GROUPS).tally(wishes.near).column
             for key in {term.topology_key: None for term in terms.near}:
                 near[key] = _by_value(table.labels, key, column)
         apart: Sums = {}
         for key, group in wishes.apart:
-            sums = _by_value(table.labels, key, table.pod_groups.tally(group).column)
+            sums = _by_value(table.labels, key, table.pod_index(POD_GROUPS).tally(group).column)
             apart[key] = apart[key] + sums if key in apart else sums
         cycle.data[self.name] = Found(wishes, table.labels, near, apart, repelled)
         return SUCCESS
@@ -198,14 +221,14 @@ class InterPodAffinity(InterPodAffinityHints):
     # -- score
 
     def pre_score(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
-        if pod.pod.spec.affinity is None and not len(table.held_terms):
+        if pod.pod.spec.affinity is None and not len(table.pod_index(HELD_TERMS)):
             return SKIP
         wishes = self._wishes(pod, table)
         if self._ignores_others and not wishes.liked:
             return SKIP
         scores: Sums = {}
         for key, weight, group in wishes.liked:
-            sums = weight * _by_value(table.labels, key, table.pod_groups.tally(group).column)
+            sums = weight * _by_value(table.labels, key, table.pod_index(POD_GROUPS).tally(group).column)
             scores[key] = scores[key] + sums if key in scores else sums
         for held in wishes.held:
             if held.use is Use.LIKES:
@@ -243,7 +266,7 @@ class InterPodAffinity(InterPodAffinityHints):
     # -- who means whom
 
     def _wishes(self, pod: PodView, table: NodeTable) -> Wishes:
-        namespaces, version = self.listers.version(Namespace), table.held_terms.version
+        namespaces, version = self.listers.version(Namespace), table.pod_index(HELD_TERMS).version
         known: Wishes | None = table.remembered.get(self, pod.signature)
         if known is not None and known.namespaces == namespaces and known.version == version:
             return known
@@ -256,7 +279,7 @@ class InterPodAffinity(InterPodAffinityHints):
             Group(tuple(_part(term) for term in terms.near)) if terms.near else None,
             tuple((term.topology_key, Group((_part(term),))) for term in terms.apart),
             tuple((term.topology_key, term.weight, Group((_part(term),))) for term in terms.liked),
-            table.held_terms.meaning(pod.namespace, pod.labels, mine),
+            table.pod_index(HELD_TERMS).meaning(pod.namespace, pod.labels, mine),
             bool(terms.near) and all(term.matches(pod.namespace, pod.labels, mine) for term in terms.near),
             mine,
         )

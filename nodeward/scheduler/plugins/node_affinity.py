@@ -19,7 +19,16 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.references import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from nodeward.rules.affinity import NAME_FIELD, fits_node, holds, label_matches, named_nodes, selects
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.plugin import (
+    ColumnFilterPlugin,
+    ColumnScorePlugin,
+    Cycle,
+    EnqueueExtensions,
+    PreFilterNodes,
+    PreScorePlugin,
+    Rejected,
+    ScoreExtensions,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
 from nodeward.scheduler.plugins.normalizing import by_largest
@@ -37,8 +46,12 @@ ENFORCED: Final = unresolvable("node(s) didn't match scheduler-enforced node aff
 CONFLICT: Final = unresolvable("pod affinity terms conflict")
 
 
-class NodeAffinity:
+class NodeAffinity(
+    PreFilterNodes, ColumnFilterPlugin, PreScorePlugin, ColumnScorePlugin, ScoreExtensions, EnqueueExtensions
+):
     name: ClassVar[str] = "NodeAffinity"
+    default_weight: ClassVar[int] = 2
+    pod_fields = ("spec.node_selector", "spec.affinity")
     is_static: ClassVar[bool] = True
 
     def __init__(self, setting: Setting) -> None:

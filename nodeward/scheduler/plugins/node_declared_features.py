@@ -13,10 +13,18 @@ from numpy.typing import NDArray
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
-from nodeward.features.declared import FeatureSet, PodInfo
+from nodeward.features.declared import Feature, FeatureSet, FeatureTable, PodInfo
+from nodeward.scheduler.cache.columns import NodeColumn
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.plugin import (
+    ColumnFilterPlugin,
+    Cycle,
+    EnqueueExtensions,
+    PreFilterPlugin,
+    Rejected,
+)
 from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.framework.signature import PodField
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
 from nodeward.scheduler.plugins.setting import Setting
 
@@ -27,13 +35,29 @@ if TYPE_CHECKING:
 _WORD_BITS = 64
 
 
-class NodeDeclaredFeatures:
+def declared_column(features: FeatureTable) -> NodeColumn[np.uint64]:
+    """What nodes declare, as words of bits."""
+    return NodeColumn(
+        "declared features",
+        np.uint64,
+        lambda node: features.set_of(node.status.declared_features).as_words(),
+        width=features.words,
+    )
+
+
+class NodeDeclaredFeatures(PreFilterPlugin, ColumnFilterPlugin, EnqueueExtensions):
     name: ClassVar[str] = "NodeDeclaredFeatures"
+    gate: ClassVar[str] = "NodeDeclaredFeatures"
+    pod_fields: Sequence[PodField] = ()  # those of the declared features
     is_static: ClassVar[bool] = True
 
     def __init__(self, setting: Setting) -> None:
         self._features = setting.features
         self._version = setting.version
+        self._declared = declared_column(self._features.table)
+        self.pod_fields = [
+            field for each in self._features.scheduling_features(self._version) for field in _fields(each)
+        ]
 
     def events_to_register(self) -> Sequence[Registered]:
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
@@ -47,7 +71,7 @@ class NodeDeclaredFeatures:
 
     def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
         needed: FeatureSet = cycle.data[self.name]
-        missing = np.array(needed.as_words(), np.uint64) & ~table.feature_words[rows]
+        missing = np.array(needed.as_words(), np.uint64) & ~table.column(self._declared)[rows]
         is_out = missing.any(axis=1)
         if not is_out.any():
             return None
@@ -72,6 +96,13 @@ class NodeDeclaredFeatures:
 
     def _after_pod(self, pod: PodView, old: Pod, new: Pod) -> Hint:
         return Hint.SKIP if self._needs(old) == self._needs(new) else Hint.QUEUE
+
+
+def _fields(feature: Feature) -> Sequence[PodField]:
+    """What of a pod decides whether it needs the feature."""
+    if feature.scheduling_fields is not None:
+        return [f"spec.{field}" for field in feature.scheduling_fields]
+    return (lambda pod: feature.infer_for_scheduling(PodInfo(pod.pod.spec)),)
 
 
 def _reason(missing: FeatureSet) -> Status:

@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.plugin import (
+    ColumnFilterPlugin,
+    Cycle,
+    EnqueueExtensions,
+    PreFilterNodes,
+    Rejected,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
 
@@ -20,8 +26,9 @@ if TYPE_CHECKING:
 REASON: Final = unresolvable("node(s) didn't match the requested node name")
 
 
-class NodeName:
+class NodeName(PreFilterNodes, ColumnFilterPlugin, EnqueueExtensions):
     name: ClassVar[str] = "NodeName"
+    pod_fields = ("spec.node_name",)
     is_static: ClassVar[bool] = True
 
     def events_to_register(self) -> Sequence[Registered]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -11,7 +12,13 @@ from numpy.typing import NDArray
 from nodeward.api.core_v1.pod import Pod
 from nodeward.rules.host_ports import Ports, add_ports, has_conflict
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.plugin import (
+    ColumnFilterPlugin,
+    Cycle,
+    EnqueueExtensions,
+    PreFilterPlugin,
+    Rejected,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unschedulable
 
@@ -22,8 +29,12 @@ if TYPE_CHECKING:
 REASON: Final = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
-class NodePorts:
+_host_ports = operator.attrgetter("host_ports")
+
+
+class NodePorts(PreFilterPlugin, ColumnFilterPlugin, EnqueueExtensions):
     name: ClassVar[str] = "NodePorts"
+    pod_fields = (_host_ports,)
 
     def events_to_register(self) -> Sequence[Registered]:
         gone = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)

@@ -11,7 +11,7 @@ together, because the taint of a gate that was given up opens the node for some 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,15 @@ from numpy.typing import NDArray
 from nodeward.api.core_v1.node import Node
 from nodeward.rules.readiness import is_exempt, is_open, why_closed
 from nodeward.rules.taints import blocking_taint
+from nodeward.scheduler.cache.columns import NodeColumn
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.plugin import (
+    ColumnFilterPlugin,
+    Cycle,
+    EnqueueExtensions,
+    PreFilterPlugin,
+    Rejected,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
 from nodeward.scheduler.plugins.setting import Setting
@@ -30,8 +37,18 @@ if TYPE_CHECKING:
     from nodeward.scheduler.cache.table import NodeTable
 
 
-class NodeReadinessGates:
+#: whether a node's gates let general pods in
+OPEN: Final = NodeColumn("open", np.bool_, is_open)
+
+
+def _is_exempt(pod: PodView) -> bool:
+    return is_exempt(pod.pod.metadata)
+
+
+class NodeReadinessGates(PreFilterPlugin, ColumnFilterPlugin, EnqueueExtensions):
     name: ClassVar[str] = "NodeReadinessGates"
+    gate: ClassVar[str] = "NodeReadinessGates"
+    pod_fields = (_is_exempt,)
     is_static: ClassVar[bool] = True
 
     def __init__(self, setting: Setting) -> None:
@@ -51,7 +68,7 @@ class NodeReadinessGates:
         return SKIP if is_exempt(pod.pod.metadata) else SUCCESS
 
     def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
-        is_closed = ~table.is_open[rows]
+        is_closed = ~table.column(OPEN)[rows]
         if not is_closed.any():
             return None
         which = np.full(len(rows), -1, np.int64)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nodeward.scheduler.cache.amounts import AMOUNT_FIELDS
 from nodeward.scheduler.cache.lines import gather
-from nodeward.scheduler.framework.plugin import MAX_SCORE, Cycle
+from nodeward.scheduler.framework.plugin import MAX_SCORE, Cycle, PreScorePlugin, RowScorePlugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status
 from nodeward.scheduler.plugins.allocation import Weighed, resources_of, weighed
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-class NodeResourcesBalancedAllocation:
+class NodeResourcesBalancedAllocation(PreScorePlugin, RowScorePlugin):
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
+    default_weight: ClassVar[int] = 1
+    pod_fields = AMOUNT_FIELDS
 
     def __init__(self, setting: Setting) -> None:
         self._resources = resources_of(setting.arguments.get("resources") or ())

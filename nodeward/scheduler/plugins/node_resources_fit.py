@@ -18,6 +18,7 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.rules.pod_resources import pod_requests
 from nodeward.scheduler.cache.amounts import (
+    AMOUNT_FIELDS,
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
@@ -28,7 +29,15 @@ from nodeward.scheduler.cache.amounts import (
 )
 from nodeward.scheduler.cache.lines import Lines, gather, lines
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.plugin import (
+    Cycle,
+    EnqueueExtensions,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Rejected,
+    RowFilterPlugin,
+    RowScorePlugin,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Code, Status
 from nodeward.scheduler.plugins.allocation import Weighed, resources_of, weighed
@@ -60,8 +69,10 @@ class Need:
         return {name: array.item(line, row) for name, (line, _) in zip(self.amounts, self.cells, strict=True)}
 
 
-class NodeResourcesFit:
+class NodeResourcesFit(PreFilterPlugin, RowFilterPlugin, PreScorePlugin, RowScorePlugin, EnqueueExtensions):
     name: ClassVar[str] = "NodeResourcesFit"
+    default_weight: ClassVar[int] = 1
+    pod_fields = AMOUNT_FIELDS
 
     def __init__(self, setting: Setting) -> None:
         scoring: Mapping[str, Any] = setting.arguments.get("scoringStrategy") or {}

@@ -13,8 +13,15 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.references import Taint
 from nodeward.rules.taints import NO_SCHEDULE
 from nodeward.rules.tolerations import first_tolerating
+from nodeward.scheduler.cache.columns import NodeColumn
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.plugin import (
+    ColumnFilterPlugin,
+    Cycle,
+    EnqueueExtensions,
+    PreFilterPlugin,
+    Rejected,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
 from nodeward.scheduler.plugins.setting import Setting
@@ -26,10 +33,12 @@ if TYPE_CHECKING:
 REASON: Final = unresolvable("node(s) were unschedulable")
 #: What cordoning amounts to.
 CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+CORDONED: Final = NodeColumn("cordoned", np.bool_, lambda node: node.spec.unschedulable)
 
 
-class NodeUnschedulable:
+class NodeUnschedulable(PreFilterPlugin, ColumnFilterPlugin, EnqueueExtensions):
     name: ClassVar[str] = "NodeUnschedulable"
+    pod_fields = ("spec.tolerations",)
     is_static: ClassVar[bool] = True
 
     def __init__(self, setting: Setting) -> None:
@@ -44,7 +53,7 @@ class NodeUnschedulable:
         return SKIP if self._tolerates(pod.pod) else SUCCESS
 
     def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
-        is_cordoned = table.unschedulable[rows]
+        is_cordoned = table.column(CORDONED)[rows]
         return Rejected(np.where(is_cordoned, 0, -1), (REASON,)) if is_cordoned.any() else None
 
     def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:

@@ -19,7 +19,14 @@ from nodeward.api.core_v1.storage import PersistentVolume, PersistentVolumeClaim
 from nodeward.api.storage_v1 import CSIDriver, CSINode, StorageClass, VolumeAttachment
 from nodeward.rules.volumes import claims_of, class_of_claim, ownership_fault
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.plugin import (
+    ColumnFilterPlugin,
+    Cycle,
+    EnqueueExtensions,
+    PreFilterPlugin,
+    Rejected,
+    StatefulPlugin,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, failed, unresolvable, unschedulable
 from nodeward.scheduler.plugins.setting import Setting
@@ -29,16 +36,17 @@ if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
     from nodeward.scheduler.cache.table import NodeTable
 
-KINDS: Final = (PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode, CSIDriver, VolumeAttachment)
 REASON: Final = unschedulable("node(s) exceed max volume count")
 
 #: (driver, handle): one volume
 Handles = Mapping[tuple[str, str], None]
 
 
-class NodeVolumeLimits:
+class NodeVolumeLimits(PreFilterPlugin, ColumnFilterPlugin, StatefulPlugin, EnqueueExtensions):
     name: ClassVar[str] = "NodeVolumeLimits"
-    is_about_volumes: ClassVar[bool] = True
+    objects = (PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode, CSIDriver, VolumeAttachment)
+    pod_fields = ()  # stateful: asked for every pod it concerns
+    concerns_pods_with: ClassVar[str] = "spec.volumes"
 
     def __init__(self, setting: Setting) -> None:
         self._listers = setting.listers
@@ -48,18 +56,18 @@ class NodeVolumeLimits:
 
     def events_to_register(self) -> Sequence[Registered]:
         return (
-            Registered(ClusterEvent(Resource.CSI_NODE, Action.ADD)),
-            Registered(ClusterEvent(Resource.CSI_NODE, Action.UPDATE), _after_csi_node),
+            Registered(ClusterEvent(CSINode, Action.ADD)),
+            Registered(ClusterEvent(CSINode, Action.UPDATE), _after_csi_node),
             Registered(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), _after_pod_is_gone),
-            Registered(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _after_claim),
-            Registered(ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE), _after_detaching),
+            Registered(ClusterEvent(PersistentVolumeClaim, Action.ADD), _after_claim),
+            Registered(ClusterEvent(VolumeAttachment, Action.DELETE), _after_detaching),
         )
 
-    def is_volatile(self, pod: PodView, table: NodeTable | None = None) -> bool:
+    def concerns(self, pod: PodView, table: NodeTable | None = None) -> bool:
         return bool(pod.pod.spec.volumes) and bool(claims_of(pod.pod))
 
     def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
-        if not self.is_volatile(pod):
+        if not self.concerns(pod):
             return SKIP
         # What is wrong with it is told of every node, as other plugins may know better why.
         cycle.data[self.name] = self._handles(pod.pod, is_new=True)

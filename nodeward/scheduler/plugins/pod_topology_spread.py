@@ -22,14 +22,27 @@ from nodeward.rules.affinity import fits_node
 from nodeward.rules.selectors import SelectorError
 from nodeward.rules.taints import blocking_taint
 from nodeward.scheduler.cache.labels import LabelColumns
+from nodeward.scheduler.cache.pod_groups import POD_GROUPS
 from nodeward.scheduler.framework.events import Registered
-from nodeward.scheduler.framework.plugin import MAX_SCORE, Cycle, Rejected
+from nodeward.scheduler.framework.plugin import (
+    MAX_SCORE,
+    ColumnFilterPlugin,
+    ColumnScorePlugin,
+    Cycle,
+    EnqueueExtensions,
+    PreFilterExtensions,
+    PreScorePlugin,
+    Rejected,
+    ScoreExtensions,
+    StatefulPlugin,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, failed, unresolvable, unschedulable
 from nodeward.scheduler.plugins.pod_topology_spread_hints import PodTopologySpreadHints
 from nodeward.scheduler.plugins.setting import Setting
 from nodeward.scheduler.plugins.spread_constraints import (
     HOSTNAME,
+    KINDS,
     Constraint,
     Constraints,
     SpreadConstraints,
@@ -81,15 +94,35 @@ class Ranking:
     weights: list[float]
 
 
-class PodTopologySpread(PodTopologySpreadHints):
+class PodTopologySpread(
+    PodTopologySpreadHints,
+    PreFilterExtensions,
+    ColumnFilterPlugin,
+    PreScorePlugin,
+    ColumnScorePlugin,
+    ScoreExtensions,
+    StatefulPlugin,
+    EnqueueExtensions,
+):
     name: ClassVar[str] = "PodTopologySpread"
+    default_weight: ClassVar[int] = 2
+    objects = KINDS
+    pod_fields = (
+        "metadata.namespace",
+        "metadata.labels",
+        "metadata.owner_references",
+        "spec.topology_spread_constraints",
+        "spec.node_selector",
+        "spec.affinity",
+        "spec.tolerations",
+    )
 
     def __init__(self, setting: Setting) -> None:
         merges_keys = setting.gates.enabled("MatchLabelKeysInPodTopologySpread")
         super().__init__(SpreadConstraints(setting.arguments, setting.listers, merges_keys=merges_keys))
         self._numeric = setting.gates.enabled("TaintTolerationComparisonOperators")
 
-    def is_volatile(self, pod: PodView, table: NodeTable | None = None) -> bool:
+    def concerns(self, pod: PodView, table: NodeTable | None = None) -> bool:
         """Whether it has constraints, be it of its own or by default."""
         if pod.pod.spec.topology_spread_constraints:
             return True
@@ -196,7 +229,7 @@ class PodTopologySpread(PodTopologySpreadHints):
             more = field.constraint.max_skew - 1
             if _is_host(field):
                 # What is on the node itself counts, whatever the policies say of it.
-                column = table.pod_groups.tally(field.constraint.group).column
+                column = table.pod_index(POD_GROUPS).tally(field.constraint.group).column
                 scores: Sums = column.take(rows) * np.float64(weight) + more
                 if field.has_unlabelled:
                     scores[field.slots.take(rows) == field.size - 1] = 0
@@ -253,7 +286,7 @@ class PodTopologySpread(PodTopologySpreadHints):
         known: Plan | None = table.remembered.get(self, pod.signature)
         if known is not None and known.holds(constraints, table):
             return known
-        plan = Plan(pod, constraints, table)
+        plan = Plan(pod, constraints, table, numeric=self._numeric)
         table.remembered.put(self, pod.signature, plan)
         return plan
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
+from nodeward.scheduler.framework.plugin import QueueSortPlugin
 from nodeward.scheduler.framework.pod import PodView
 
 
@@ -16,7 +17,7 @@ class Waiting(Protocol):
     def timestamp(self) -> float: ...
 
 
-class PrioritySort:
+class PrioritySort(QueueSortPlugin):
     name: ClassVar[str] = "PrioritySort"
 
     def less(self, one: Waiting, other: Waiting) -> bool:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.plugin import EnqueueExtensions, PreEnqueuePlugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status, unresolvable
 
 
-class SchedulingGates:
+class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
     name: ClassVar[str] = "SchedulingGates"
 
     def pre_enqueue(self, pod: PodView) -> Status:

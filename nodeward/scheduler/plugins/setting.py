@@ -5,11 +5,12 @@ Arguments are those of `KubeSchedulerConfiguration` as plain values, already che
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from nodeward.api.meta import KubeObject
+from nodeward.base.errors import ConfigError
 from nodeward.features.declared import FRAMEWORK, Framework, Version
 from nodeward.features.gates import Gates
 from nodeward.machinery.client import Client
@@ -18,6 +19,7 @@ from nodeward.machinery.metrics import Metrics
 from nodeward.machinery.recorder import EventRecorder
 from nodeward.scheduler.cache.node import NodeView
 from nodeward.scheduler.cache.plugin_set import PluginSet
+from nodeward.scheduler.framework.checks import check_plugin
 from nodeward.scheduler.framework.listers import FixedListers, Listers
 from nodeward.scheduler.framework.plugin import Cycle, Plugin
 from nodeward.scheduler.framework.pod import PodView
@@ -53,23 +55,27 @@ class Setting:
     version: Version
     arguments: Mapping[str, Any] = field(default_factory=dict)
     features: Framework = FRAMEWORK
-    #: objects of the kinds its line of the registry names
+    #: objects of the kinds it declares in `objects`
     listers: Listers = field(default_factory=FixedListers)
     #: what a plugin that acts (rather than judges) may use; None where nothing can be done, as in explanations
     handle: Handle | None = None
 
 
-Make: TypeAlias = Callable[[Setting], Plugin]
+def make_plugin(kind: type[Plugin], setting: Setting) -> Plugin:
+    """A plugin of a registry, made for one profile. ConfigError: the class is not what it claims to be."""
+    check_plugin(kind)
+    return kind(setting)
 
 
-@dataclass(frozen=True, slots=True)
-class Shipped:
-    """One line of the registry. A plugin whose gate is off does not exist."""
+def named(registry: Iterable[type[Plugin]]) -> dict[str, type[Plugin]]:
+    """The plugins of a registry by name, in its order."""
+    found: dict[str, type[Plugin]] = {}
+    for each in registry:
+        if found.setdefault(each.name, each) is not each:
+            raise ConfigError(f"there are two scheduler plugins named {each.name}")
+    return found
 
-    name: str
-    make: Make
-    #: of its score, unless the configuration says otherwise; 0: it does not score
-    weight: int = 0
-    gate: str = ""
-    #: kinds beside nodes and pods it looks up through `Setting.listers`
-    kinds: tuple[type[KubeObject], ...] = ()
+
+def looked_up(registry: Iterable[type[Plugin]], names: Collection[str]) -> list[type[KubeObject]]:
+    """The kinds beside nodes and pods that the plugins of these names look up, each once."""
+    return list(dict.fromkeys(kind for each in registry if each.name in names for kind in each.objects))

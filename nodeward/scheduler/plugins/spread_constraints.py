@@ -97,7 +97,7 @@ class SpreadConstraints:
         """The constraints that count for the pod. `SelectorError`: they cannot be understood."""
         if not pod.pod.spec.topology_spread_constraints and not self._defaults:
             return NONE
-        known = self._known.get(pod.signature)
+        known = self._known.get(pod.signature) if pod.signature is not None else None
         if pod.pod.spec.topology_spread_constraints:
             if known is None:
                 own = self._sorted(pod.pod.spec.topology_spread_constraints, pod, None, needs_all_keys=True)
@@ -124,7 +124,8 @@ class SpreadConstraints:
     def _keep(self, pod: PodView, known: _Known) -> _Known:
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
-        self._known[pod.signature] = known
+        if pod.signature is not None:
+            self._known[pod.signature] = known
         return known
 
     def _sorted(

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeward.scheduler.cache.labels import sum_by_slot
+from nodeward.scheduler.cache.node_taints import NODE_TAINTS
+from nodeward.scheduler.cache.pod_groups import POD_GROUPS
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.plugins.node_affinity import rows_that_fit
 from nodeward.scheduler.plugins.spread_constraints import Constraint, Constraints
@@ -50,7 +52,7 @@ class Field:
 
     def sums(self, table: NodeTable) -> Sums:
         """How many pods of the kind there are in each domain, in nodes that count; not to be changed."""
-        tally = table.pod_groups.tally(self.constraint.group)
+        tally = table.pod_index(POD_GROUPS).tally(self.constraint.group)
         version = tally.version
         changes = tally.since(self._version) if tally is self._tally else None
         if changes is None:
@@ -75,12 +77,15 @@ class Plan:
 
     __slots__ = ("capacity", "constraints", "hard", "nodes", "soft", "unranked")
 
-    def __init__(self, pod: PodView, constraints: Constraints, table: NodeTable) -> None:
+    def __init__(self, pod: PodView, constraints: Constraints, table: NodeTable, *, numeric: bool) -> None:
+        """`numeric` is the gate of Lt and Gt tolerations."""
         self.nodes = table.node_changes.version
         self.capacity = table.capacity
         self.constraints = constraints
-        self.hard = _fields(constraints.hard, pod, table, needs_all_keys=True)
-        self.soft = _fields(constraints.soft, pod, table, needs_all_keys=constraints.needs_all_keys)
+        self.hard = _fields(constraints.hard, pod, table, needs_all_keys=True, numeric=numeric)
+        self.soft = _fields(
+            constraints.soft, pod, table, needs_all_keys=constraints.needs_all_keys, numeric=numeric
+        )
         #: per row whether it is not ranked, for want of a label; None: all are ranked
         self.unranked: Bools | None = None
         if constraints.needs_all_keys and any(field.has_unlabelled for field in self.soft):
@@ -95,7 +100,12 @@ class Plan:
 
 
 def _fields(
-    constraints: Sequence[Constraint], pod: PodView, table: NodeTable, *, needs_all_keys: bool
+    constraints: Sequence[Constraint],
+    pod: PodView,
+    table: NodeTable,
+    *,
+    needs_all_keys: bool,
+    numeric: bool,
 ) -> tuple[Field, ...]:
     has_keys = table.alive.copy()
     if needs_all_keys:
@@ -109,6 +119,7 @@ def _fields(
         if constraint.honors_affinity:
             counts &= rows_that_fit(pod, table, rows)
         if constraint.honors_taints:
-            counts &= table.taint_sets.are_tolerated(pod.pod.spec.tolerations, table.taint_set)
+            taints = table.node_index(NODE_TAINTS[numeric])
+            counts &= taints.are_tolerated(pod.pod.spec.tolerations, rows)
         found.append(Field(constraint, counts, table))
     return tuple(found)

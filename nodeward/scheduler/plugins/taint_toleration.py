@@ -16,8 +16,17 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.references import Taint
 from nodeward.rules.taints import blocking_taint, unwelcome
 from nodeward.rules.tolerations import has_unreadable_value
+from nodeward.scheduler.cache.node_taints import NODE_TAINTS
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle, Notes, Rejected
+from nodeward.scheduler.framework.plugin import (
+    ColumnScorePlugin,
+    Cycle,
+    EnqueueExtensions,
+    NotedFilterPlugin,
+    Notes,
+    Rejected,
+    ScoreExtensions,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status, unresolvable
 from nodeward.scheduler.plugins.normalizing import by_largest
@@ -33,8 +42,10 @@ REASON: Final = unresolvable("node(s) had untolerated taint(s)")
 UNREADABLE: Final = " (the value is no number)"
 
 
-class TaintToleration:
+class TaintToleration(NotedFilterPlugin, ColumnScorePlugin, ScoreExtensions, EnqueueExtensions):
     name: ClassVar[str] = "TaintToleration"
+    default_weight: ClassVar[int] = 3
+    pod_fields = ("spec.tolerations",)
     is_static: ClassVar[bool] = True
 
     def __init__(self, setting: Setting) -> None:
@@ -48,19 +59,20 @@ class TaintToleration:
         return (Registered(node, self._after_node), Registered(tolerations, _after_tolerations))
 
     def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
-        judged = table.taint_sets.judge(cycle.pod.pod.spec.tolerations)
-        fits = judged.fits[table.taint_set[rows]]
+        taints = table.node_index(NODE_TAINTS[self._numeric])
+        fits = taints.are_tolerated(cycle.pod.pod.spec.tolerations, rows)
         if fits.all():
             return None
         if self._unreadable is not None:
-            self._unreadable.report(cycle.pod, table, rows[~fits], judged.blocking)
+            self._unreadable.report(cycle.pod, table, rows[~fits])
         return Rejected(np.where(fits, -1, 0), (REASON,))
 
     def rejection_notes(self, pod: PodView, table: NodeTable, rows: NDArray[np.int64]) -> Notes:
         """Name the taints of each row that the pod does not tolerate."""
         tolerations = pod.pod.spec.tolerations
-        blocking = table.taint_sets.judge(tolerations).blocking
-        sets, which = np.unique(table.taint_set[rows], return_inverse=True)
+        taints = table.node_index(NODE_TAINTS[self._numeric])
+        blocking = taints.sets.judge(tolerations).blocking
+        sets, which = np.unique(taints.ids[rows], return_inverse=True)
         texts: dict[tuple[str, str, str], str] = {}
 
         def text(taint: Taint) -> str:
@@ -78,8 +90,8 @@ class TaintToleration:
         return REASON if self._blocks(pod, node.node) else SUCCESS
 
     def score_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        counts = table.taint_sets.unwelcome(cycle.pod.pod.spec.tolerations, table.taint_set[rows])
-        return counts.astype(np.int64)
+        taints = table.node_index(NODE_TAINTS[self._numeric])
+        return taints.unwelcome(cycle.pod.pod.spec.tolerations, rows)
 
     def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int:
         return unwelcome(node.node.spec.taints, pod.pod.spec.tolerations, numeric=self._numeric)

@@ -8,18 +8,18 @@ log per node and value, never one per pod or attempt; and what was logged is rem
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from nodeward.api.core_v1.references import Taint
 from nodeward.rules.tolerations import compares_numbers, has_unreadable_value
+from nodeward.scheduler.cache.node_taints import NODE_TAINTS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from nodeward.scheduler.cache.table import NodeTable
-    from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.framework.pod import PodView
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -37,19 +37,15 @@ class UnreadableTaints:
     def __len__(self) -> int:
         return len(self._logged)
 
-    def report(
-        self,
-        pod: PodView,
-        table: NodeTable,
-        rows: NDArray[np.int64],
-        blocking: Sequence[tuple[Taint, ...]],
-    ) -> None:
-        """Log the unreadable values among the taints that keep the pod off these rows; `blocking` is by taint set."""
+    def report(self, pod: PodView, table: NodeTable, rows: NDArray[np.int64]) -> None:
+        """Log the unreadable values among the taints that keep the pod off these rows."""
         tolerations = pod.pod.spec.tolerations
         if not compares_numbers(tolerations):
             return
+        taints = table.node_index(NODE_TAINTS[True])
+        blocking = taints.sets.judge(tolerations).blocking
         unreadable: dict[int, list[Taint]] = {}
-        for row, taint_set in zip(rows.tolist(), table.taint_set[rows].tolist(), strict=True):
+        for row, taint_set in zip(rows.tolist(), taints.ids[rows].tolist(), strict=True):
             found = unreadable.get(taint_set)
             if found is None:
                 found = [each for each in blocking[taint_set] if has_unreadable_value(each, tolerations)]

@@ -20,7 +20,16 @@ from nodeward.api.storage_v1 import CSIDriver, CSIStorageCapacity, StorageClass
 from nodeward.base.invariant import InvariantBroken
 from nodeward.rules.volumes import claims_of
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.plugin import (
+    ColumnFilterPlugin,
+    Cycle,
+    EnqueueExtensions,
+    PreBindPlugin,
+    PreFilterPlugin,
+    Rejected,
+    ReservePlugin,
+    StatefulPlugin,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status
 from nodeward.scheduler.plugins.setting import Setting
@@ -33,15 +42,18 @@ if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
     from nodeward.scheduler.cache.table import NodeTable
 
-KINDS: Final = (PersistentVolume, PersistentVolumeClaim, StorageClass, CSIDriver, CSIStorageCapacity)
 BIND_TIMEOUT_SECONDS: Final = 600
 _ADD_OR_UPDATE: Final = Action.ADD | Action.UPDATE
 _RESERVATION: Final = "VolumeBinding/reservation"
 
 
-class VolumeBinding:
+class VolumeBinding(
+    PreFilterPlugin, ColumnFilterPlugin, StatefulPlugin, ReservePlugin, PreBindPlugin, EnqueueExtensions
+):
     name: ClassVar[str] = "VolumeBinding"
-    is_about_volumes: ClassVar[bool] = True
+    objects = (PersistentVolume, PersistentVolumeClaim, StorageClass, CSIDriver, CSIStorageCapacity)
+    pod_fields = ()  # stateful: asked for every pod it concerns
+    concerns_pods_with: ClassVar[str] = "spec.volumes"
 
     def __init__(self, setting: Setting) -> None:
         self._assumed = AssumedVolumes(setting.listers)
@@ -58,15 +70,15 @@ class VolumeBinding:
 
     def events_to_register(self) -> Sequence[Registered]:
         return (
-            Registered(ClusterEvent(Resource.STORAGE_CLASS, _ADD_OR_UPDATE), _after_class),
-            Registered(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, _ADD_OR_UPDATE), after_claim),
-            Registered(ClusterEvent(Resource.PERSISTENT_VOLUME, _ADD_OR_UPDATE)),
+            Registered(ClusterEvent(StorageClass, _ADD_OR_UPDATE), _after_class),
+            Registered(ClusterEvent(PersistentVolumeClaim, _ADD_OR_UPDATE), after_claim),
+            Registered(ClusterEvent(PersistentVolume, _ADD_OR_UPDATE)),
             Registered(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
-            Registered(ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE), _after_driver),
-            Registered(ClusterEvent(Resource.CSI_STORAGE_CAPACITY, _ADD_OR_UPDATE), _after_capacity),
+            Registered(ClusterEvent(CSIDriver, Action.UPDATE), _after_driver),
+            Registered(ClusterEvent(CSIStorageCapacity, _ADD_OR_UPDATE), _after_capacity),
         )
 
-    def is_volatile(self, pod: PodView, table: NodeTable | None = None) -> bool:
+    def concerns(self, pod: PodView, table: NodeTable | None = None) -> bool:
         # A volume that one pod takes is not there for the next, although they are alike.
         return bool(pod.pod.spec.volumes) and bool(claims_of(pod.pod))
 
@@ -74,7 +86,7 @@ class VolumeBinding:
 
     def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
         self._table = table
-        if not self.is_volatile(pod):
+        if not self.concerns(pod):
             return SKIP
         found = self._finder.claims(pod.pod)
         if isinstance(found, Status):

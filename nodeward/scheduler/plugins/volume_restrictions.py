@@ -19,7 +19,14 @@ from nodeward.api.core_v1.storage import PersistentVolumeClaim
 from nodeward.api.core_v1.volume import Volume
 from nodeward.scheduler.cache.claims_in_use import ClaimsInUse, named_claims
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.plugin import (
+    ColumnFilterPlugin,
+    Cycle,
+    EnqueueExtensions,
+    PreFilterExtensions,
+    Rejected,
+    StatefulPlugin,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 from nodeward.scheduler.plugins.setting import Setting
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
     from nodeward.scheduler.cache.table import NodeTable
 
-KINDS: Final = (PersistentVolumeClaim,)
 DISK: Final = unschedulable("node(s) had no available disk")
 IN_USE: Final = unschedulable(
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by "
@@ -51,9 +57,11 @@ class _Exclusive:
         return sum(name in self.claims for name in named_claims(pod))
 
 
-class VolumeRestrictions:
+class VolumeRestrictions(PreFilterExtensions, ColumnFilterPlugin, StatefulPlugin, EnqueueExtensions):
     name: ClassVar[str] = "VolumeRestrictions"
-    is_about_volumes: ClassVar[bool] = True
+    objects = (PersistentVolumeClaim,)
+    pod_fields = ()  # stateful: asked for every pod it concerns
+    concerns_pods_with: ClassVar[str] = "spec.volumes"
 
     def __init__(self, setting: Setting) -> None:
         self._listers = setting.listers
@@ -63,10 +71,10 @@ class VolumeRestrictions:
         return (
             Registered(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), _after_pod_is_gone),
             Registered(ClusterEvent(Resource.NODE, Action.ADD)),
-            Registered(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _after_claim),
+            Registered(ClusterEvent(PersistentVolumeClaim, Action.ADD), _after_claim),
         )
 
-    def is_volatile(self, pod: PodView, table: NodeTable | None = None) -> bool:
+    def concerns(self, pod: PodView, table: NodeTable | None = None) -> bool:
         return any(
             volume.persistent_volume_claim is not None or _is_disk(volume) for volume in pod.pod.spec.volumes
         )

@@ -16,7 +16,14 @@ from nodeward.api.core_v1.storage import PersistentVolume, PersistentVolumeClaim
 from nodeward.api.storage_v1 import StorageClass
 from nodeward.rules.volumes import WAIT_FOR_FIRST_CONSUMER, class_of_claim
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
-from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.plugin import (
+    ColumnFilterPlugin,
+    Cycle,
+    EnqueueExtensions,
+    PreFilterPlugin,
+    Rejected,
+    StatefulPlugin,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
 from nodeward.scheduler.plugins.setting import Setting
@@ -26,7 +33,6 @@ if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
     from nodeward.scheduler.cache.table import NodeTable
 
-KINDS: Final = (PersistentVolume, PersistentVolumeClaim, StorageClass)
 REASON: Final = unresolvable("node(s) had no available volume zone")
 
 _ZONE: Final = "topology.kubernetes.io/zone"
@@ -45,9 +51,11 @@ _SEPARATOR: Final = "__"
 Places = tuple[tuple[str, frozenset[str]], ...]
 
 
-class VolumeZone:
+class VolumeZone(PreFilterPlugin, ColumnFilterPlugin, StatefulPlugin, EnqueueExtensions):
     name: ClassVar[str] = "VolumeZone"
-    is_about_volumes: ClassVar[bool] = True
+    objects = (PersistentVolume, PersistentVolumeClaim, StorageClass)
+    pod_fields = ()  # stateful: asked for every pod it concerns
+    concerns_pods_with: ClassVar[str] = "spec.volumes"
 
     def __init__(self, setting: Setting) -> None:
         self._listers = setting.listers
@@ -55,17 +63,17 @@ class VolumeZone:
     def events_to_register(self) -> Sequence[Registered]:
         changed = Action.ADD | Action.UPDATE
         return (
-            Registered(ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), _after_class),
+            Registered(ClusterEvent(StorageClass, Action.ADD), _after_class),
             Registered(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
-            Registered(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changed), _after_claim),
-            Registered(ClusterEvent(Resource.PERSISTENT_VOLUME, changed), _after_volume),
+            Registered(ClusterEvent(PersistentVolumeClaim, changed), _after_claim),
+            Registered(ClusterEvent(PersistentVolume, changed), _after_volume),
         )
 
-    def is_volatile(self, pod: PodView, table: NodeTable | None = None) -> bool:
+    def concerns(self, pod: PodView, table: NodeTable | None = None) -> bool:
         return bool(pod.pod.spec.volumes) and bool(_claims(pod))
 
     def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
-        if not self.is_volatile(pod):
+        if not self.concerns(pod):
             return SKIP
         places: list[tuple[str, frozenset[str]]] = []
         for name in _claims(pod):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from nodeward.scheduler.framework.plugin import PreEnqueue
+from nodeward.scheduler.framework.plugin import PreEnqueuePlugin
 from nodeward.scheduler.framework.status import Code
 from nodeward.scheduler.queue.queued_pod import QueuedPod
 
@@ -18,7 +18,7 @@ class Gates:
     """The PreEnqueue plugins of all profiles."""
 
     def __init__(
-        self, plugins: Mapping[str, Sequence[PreEnqueue]], reasons: Counter[tuple[str, str]]
+        self, plugins: Mapping[str, Sequence[PreEnqueuePlugin]], reasons: Counter[tuple[str, str]]
     ) -> None:
         """`reasons` counts the pods a plugin stands in the way of, by (plugin, profile)."""
         self._plugins = {profile: tuple(each) for profile, each in plugins.items()}

@@ -1,7 +1,7 @@
 """Which plugins want to hear of an event, and whether it is worth trying a waiting pod again.
 
 Built once per profile (scheduler name) from what its plugins register; what an event means is worked out when it first
-happens and kept. A plugin that registers nothing is never asked; one that has no `events_to_register` at all is taken
+happens and kept. A plugin that registers nothing is never asked; one that is no `EnqueueExtensions` at all is taken
 to care about everything. Only plugins that rejected a pod decide about it: `QUEUE` from one that had said "pending"
 means at once, from any other after the backoff.
 """
@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, TypeAlias
 
+from nodeward.api.meta import KubeObject
+from nodeward.api.scheme import SCHEME
+from nodeward.base.errors import ConfigError
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, HintFunction, Registered, Resource
-from nodeward.scheduler.framework.plugin import Plugin
+from nodeward.scheduler.framework.plugin import EnqueueExtensions, Plugin
 from nodeward.scheduler.framework.pod import PodView
 
 #: One profile: who registered what, in the order of its plugins.
@@ -38,7 +41,16 @@ def event_label(event: ClusterEvent) -> str:
     if event.label:
         return event.label
     action = Action.UPDATE if event.action is Action.UPDATE_OTHER else event.action
-    return event.resource.value + "".join(word.capitalize() for word in (action.name or "").split("_"))
+    return _resource_label(event.resource) + "".join(
+        word.capitalize() for word in (action.name or "").split("_")
+    )
+
+
+def _resource_label(resource: Resource | type[KubeObject]) -> str:
+    if isinstance(resource, Resource):
+        return resource.value
+    kind = SCHEME.by_type(resource)
+    return f"{kind.group}/{kind.name}" if kind.group else kind.name
 
 
 def is_wildcard(event: ClusterEvent) -> bool:
@@ -50,9 +62,15 @@ def hint_map(plugins: Iterable[Plugin]) -> HintMap:
     """What the plugins of one profile registered."""
     found: HintMap = {}
     for plugin in plugins:
-        ask = getattr(plugin, "events_to_register", None)
-        registered: Sequence[Registered] = _EVERYTHING if ask is None else ask()
+        registered: Sequence[Registered] = _EVERYTHING
+        if isinstance(plugin, EnqueueExtensions):
+            registered = plugin.events_to_register()
         for line in registered:
+            kind = line.event.resource
+            if isinstance(kind, type) and kind not in plugin.objects:
+                raise ConfigError(
+                    f"scheduler plugin {plugin.name} registers events of {kind.__name__}, which is not in its `objects`"
+                )
             found.setdefault(line.event, []).append((plugin.name, line.hint))
     return found
 

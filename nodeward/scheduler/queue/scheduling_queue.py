@@ -20,7 +20,7 @@ from typing import Any, Final
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import invariant
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Resource
-from nodeward.scheduler.framework.plugin import PreEnqueue
+from nodeward.scheduler.framework.plugin import PreEnqueuePlugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.queue.backoff import BackoffQueue, BackoffRule
 from nodeward.scheduler.queue.gates import Gates
@@ -60,7 +60,7 @@ class SchedulingQueue:
     def __init__(
         self,
         hints: Mapping[str, HintMap],
-        pre_enqueue: Mapping[str, Sequence[PreEnqueue]],
+        pre_enqueue: Mapping[str, Sequence[PreEnqueuePlugin]],
         sort: SortKey = priority_sort,
         settings: QueueSettings | None = None,
         nominator: Nominator | None = None,

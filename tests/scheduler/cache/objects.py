@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from nodeward.api.codec import from_tree
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
-from nodeward.features.declared import FRAMEWORK
 from nodeward.scheduler.cache.table import NodeTable
 from nodeward.scheduler.framework.pod import PodView
 
@@ -19,7 +18,7 @@ GPU = "example.com/gpu"
 
 
 def new_table(*, numeric: bool = True) -> NodeTable:
-    return NodeTable(FRAMEWORK.table, numeric=numeric)
+    return NodeTable()
 
 
 def node(

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from nodeward.scheduler.cache.classes import MOST_BYTES, PodClasses
-from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.framework.plugin import (
+    ColumnFilterPlugin,
+    ColumnScorePlugin,
+    Cycle,
+    FilterPlugin,
+    Rejected,
+    ScorePlugin,
+    StatefulPlugin,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status, unschedulable
 from tests.scheduler.cache import objects
@@ -149,15 +157,16 @@ def test_classes_that_were_not_asked_for_long_are_dropped() -> None:
     assert classes.choose(pod("p", requests={"cpu": "0"})) == 0
 
 
-class OneEach:
+class OneEach(ColumnFilterPlugin, ColumnScorePlugin, StatefulPlugin):
     """At most one pod with the same name's first letter per node: it looks at other pods, in plain form."""
 
     name: ClassVar[str] = "OneEach"
+    pod_fields = ()
 
     def __init__(self) -> None:
         self.asked = 0
 
-    def is_volatile(self, pod: PodView, table: Any = None) -> bool:
+    def concerns(self, pod: PodView, table: Any = None) -> bool:
         return bool(pod.labels.get("alone"))
 
     def filter_rows(self, cycle: Cycle, table: Any, rows: Any) -> Rejected | None:
@@ -167,14 +176,24 @@ class OneEach:
         ]
         return Rejected(np.where(taken, 0, -1), (unschedulable("one is there"),)) if any(taken) else None
 
+    def filter(self, cycle: Cycle, pod: PodView, node: Any) -> Status:
+        raise AssertionError("many nodes are asked about at once")
+
     def score_rows(self, cycle: Cycle, table: Any, rows: Any) -> Any:
         return rows * 10
 
+    def score(self, cycle: Cycle, pod: PodView, node: Any) -> int:
+        raise AssertionError("many nodes are asked about at once")
 
-class PlainOnly:
+
+class PlainOnly(FilterPlugin, ScorePlugin):
     """A plugin as somebody would first write it."""
 
     name: ClassVar[str] = "PlainOnly"
+    pod_fields = ()
+
+    def __init__(self) -> None:
+        pass
 
     def filter(self, cycle: Cycle, pod: PodView, node: Any) -> Status:
         return unschedulable("too many neighbours") if len(node.pods) > 1 else SUCCESS
@@ -197,7 +216,7 @@ def test_a_pod_that_comes_to_repel_others_repels_those_whose_kind_was_asked_abou
     assert len(classes.fitting(pod("c", metadata=web))) == 1
 
 
-def test_volatile_plugins_are_asked_for_every_pod() -> None:
+def test_stateful_plugins_are_asked_for_every_pod() -> None:
     plugin = OneEach()
     classes = classes_of(node("a"), node("b", unschedulable=True), node("c"), more=[plugin])
     table = classes._table

@@ -13,8 +13,9 @@ from nodeward.api.codec import from_tree
 from nodeward.api.meta import LabelSelector
 from nodeward.rules.pod_affinity import terms_of
 from nodeward.rules.selectors import Labels, from_label_selector
-from nodeward.scheduler.cache.held_terms import FEW_ROWS, HeldTerms, Use
-from nodeward.scheduler.cache.pod_groups import LONGEST_LOG, Group, PodGroups, Tally
+from nodeward.scheduler.cache.columns import PodIndex
+from nodeward.scheduler.cache.held_terms import FEW_ROWS, HELD_TERMS, HeldTerms, Use
+from nodeward.scheduler.cache.pod_groups import LONGEST_LOG, POD_GROUPS, Group, PodGroups, Tally
 from nodeward.scheduler.cache.remembered import Remembered
 from nodeward.scheduler.cache.table import NodeTable
 from nodeward.scheduler.framework.pod import PodView
@@ -62,8 +63,8 @@ class Counting(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.table = new_table()
-        object.__setattr__(
-            self.table, "pod_groups", PodGroups(self.table, most_bytes=3 * 8 * self.table.capacity)
+        self.groups = PodIndex(
+            "few groups", lambda table: PodGroups(table, most_bytes=3 * 8 * table.capacity)
         )
 
     @rule(data=st.data(), number=st.integers(0, 20))
@@ -84,9 +85,10 @@ class Counting(RuleBasedStateMachine):
 
     @rule(group=st.sampled_from(GROUPS))
     def group_is_asked_for(self, group: Group) -> None:
-        found = self.table.pod_groups.tally(group).column
+        groups = self.table.pod_index(self.groups)
+        found = groups.tally(group).column
         assert found.tolist() == counted(self.table, group)
-        assert len(self.table.pod_groups) <= 3
+        assert len(groups) <= 3
 
     @invariant()
     def terms_are_what_adding_up_gives(self) -> None:
@@ -109,7 +111,7 @@ class Counting(RuleBasedStateMachine):
         assert {use: list(found) for use, found in sums.items()} == again
 
     def meaning(self) -> Any:
-        return self.table.held_terms.meaning("default", {"app": "web"}, {})
+        return self.table.pod_index(HELD_TERMS).meaning("default", {"app": "web"}, {})
 
 
 def counted(table: NodeTable, group: Group) -> list[int]:
@@ -127,8 +129,8 @@ def test_nothing_is_counted_before_a_group_is_asked_for() -> None:
     table = new_table()
     table.upsert_node(node("n"))
     table.assume(pod("p", metadata={"labels": {"app": "web"}}), "n")
-    assert not table.pod_groups.is_counting
-    assert table.pod_groups.tally(GROUPS[0]).column.sum() == 1
+    assert not table._declared.of_pods
+    assert table.pod_index(POD_GROUPS).tally(GROUPS[0]).column.sum() == 1
 
 
 def test_a_tally_says_what_changed_unless_that_is_too_long_ago() -> None:
@@ -145,17 +147,19 @@ def test_a_tally_says_what_changed_unless_that_is_too_long_ago() -> None:
 
 
 def test_a_term_held_on_many_rows_sums_up_as_on_few() -> None:
-    held = HeldTerms()
+    table = new_table()
+    held = HeldTerms(table)
     views = [pod(f"p{row}", affinity={"podAntiAffinity": {REQUIRED: [TERM]}}) for row in range(3 * FEW_ROWS)]
     for row, view in enumerate(views):
         # The table grows in between.
-        held.put_on(view, row, 2 * FEW_ROWS if row < 2 * FEW_ROWS else 4 * FEW_ROWS)
+        table.capacity = 2 * FEW_ROWS if row < 2 * FEW_ROWS else 4 * FEW_ROWS
+        held.put_on(view, row)
     slots = np.arange(4 * FEW_ROWS) % 3
     (term,) = held.meaning("default", {"app": "web"}, {})
     assert term.by_slot(slots, 4).tolist() == [FEW_ROWS, FEW_ROWS, FEW_ROWS, 0]
     version = held.version
     for row, view in enumerate(views):
-        held.taken_off(view, row, 4 * FEW_ROWS)
+        held.taken_off(view, row)
     assert (len(held), held.version) == (0, version + 1)
     assert not term.by_slot(slots, 4).any()
 

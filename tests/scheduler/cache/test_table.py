@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -15,11 +16,17 @@ from nodeward.rules.pod_resources import pod_requests
 from nodeward.rules.readiness import is_open
 from nodeward.rules.taints import blocking_taint
 from nodeward.scheduler.cache.amounts import MISSING, whole
+from nodeward.scheduler.cache.images import IMAGES
 from nodeward.scheduler.cache.labels import ABSENT
+from nodeward.scheduler.cache.node_taints import NODE_TAINTS
 from nodeward.scheduler.framework.pod import PodView
+from nodeward.scheduler.plugins.node_declared_features import declared_column
+from nodeward.scheduler.plugins.node_readiness_gates import OPEN
+from nodeward.scheduler.plugins.node_unschedulable import CORDONED
 from tests.scheduler.cache import objects
 from tests.scheduler.cache.objects import GPU, new_table, node, pod
 
+DECLARED = declared_column(FRAMEWORK.table)
 NODES = st.sampled_from([f"n{number}" for number in range(20)])
 UIDS = st.sampled_from([f"p{number}" for number in range(6)])
 
@@ -124,12 +131,12 @@ class Drift(RuleBasedStateMachine):
                 assert table.scored[line, row] == scored
             assert {key for key in wanted if any(wanted[key])} <= set(table.resources)
             assert table.ports_on(row) == table.view(row).ports
-            assert table.unschedulable[row] == here.spec.unschedulable
-            assert table.is_open[row] == is_open(here)
-            fits = table.taint_sets.judge(()).fits[table.taint_set[row]]
+            assert table.column(CORDONED)[row] == here.spec.unschedulable
+            assert table.column(OPEN)[row] == is_open(here)
+            fits = table.node_index(NODE_TAINTS[True]).are_tolerated((), np.array([row]))[0]
             assert fits == (blocking_taint(here.spec.taints, (), numeric=True) is None)
             features = FRAMEWORK.feature_set(here.status.declared_features)
-            assert tuple(table.feature_words[row].tolist()) == features.as_words()
+            assert tuple(table.column(DECLARED)[row].tolist()) == features.as_words()
             zone = int(table.labels.column("zone")[row])
             assert (
                 table.labels.values("zone")[zone] if zone != ABSENT else None
@@ -138,7 +145,7 @@ class Drift(RuleBasedStateMachine):
     @invariant()
     def images_are_those_of_the_nodes(self) -> None:
         for name in ("busybox:latest", "web:1", "reg.example:5000/big:2"):
-            image = self.table.images.get(name)
+            image = self.table.node_index(IMAGES).get(name)
             rows = {
                 self.table.row_of(where)
                 for where, here in self.nodes.items()
@@ -259,7 +266,7 @@ def test_feature_words_are_laid_out_for_matching() -> None:
     for number in range(40):
         declared = ["VolumeBindMountOptions"] if number % 2 else []
         table.upsert_node(node(f"n{number}", status={"declaredFeatures": declared}))
-    assert table.feature_words.flags.f_contiguous
+    assert table.column(DECLARED).flags.f_contiguous
     assert table.allocatable.flags.c_contiguous
     required = FRAMEWORK.feature_set(["VolumeBindMountOptions"]).as_words()
-    assert match_column(required, table.feature_words)[table.rows()].sum() == 20
+    assert match_column(required, table.column(DECLARED))[table.rows()].sum() == 20

@@ -10,9 +10,9 @@ from nodeward.base.errors import ConfigError
 from nodeward.features.gates import Gates
 from nodeward.scheduler.config import load_scheduler_config, read_scheduler_config
 from nodeward.scheduler.config.profiles import points_of
+from nodeward.scheduler.framework.plugin import EXTENSION_POINTS
 from nodeward.scheduler.plugins import REGISTRY
 from nodeward.scheduler.settings import (
-    EXTENSION_POINTS,
     ProfileSettings,
     SchedulerSettings,
     default_profile,
@@ -185,7 +185,7 @@ def test_disabling_a_plugin_of_kube_scheduler_that_is_not_here_is_no_mistake() -
 
 def test_every_default_plugin_takes_part_somewhere() -> None:
     for plugin in shipped.plugins():
-        assert points_of(plugin), plugin.name
+        assert points_of(type(plugin)), plugin.name
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ class Cluster:
             self.waiting,
         )
         self.plugins: list[Plugin] = [
-            *(each.make(self.setting(self.arguments.get(each.name))) for each in REGISTRY),
+            *(each(self.setting(self.arguments.get(each.name))) for each in REGISTRY),
             *self.extra,
         ]
         self.filters = PluginSet(self.plugins, WEIGHTS)

@@ -12,12 +12,13 @@ from nodeward.scheduler.cache.table import NodeTable
 from nodeward.scheduler.framework.plugin import Cycle, Plugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status
-from nodeward.scheduler.plugins import REGISTRY, Setting
+from nodeward.scheduler.plugins import REGISTRY
+from nodeward.scheduler.plugins.setting import Setting
 
 GATES = Gates.of(
     "1.37", "NodeDeclaredFeatures=true,TaintTolerationComparisonOperators=true,NodeReadinessGates=true"
 )
-WEIGHTS = {each.name: each.weight for each in REGISTRY}
+WEIGHTS = {each.name: each.default_weight for each in REGISTRY}
 
 
 def setting(arguments: dict[str, Any] | None = None, gates: Gates = GATES) -> Setting:
@@ -26,7 +27,7 @@ def setting(arguments: dict[str, Any] | None = None, gates: Gates = GATES) -> Se
 
 def plugins(arguments: dict[str, dict[str, Any]] | None = None) -> list[Plugin]:
     """All shipped plugins, with arguments by name."""
-    return [each.make(setting((arguments or {}).get(each.name))) for each in REGISTRY]
+    return [each(setting((arguments or {}).get(each.name))) for each in REGISTRY]
 
 
 class Plain:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nodeward.scheduler.cache.node import NodeView
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Resource
-from nodeward.scheduler.framework.plugin import Cycle, MadeRoom
+from nodeward.scheduler.framework.plugin import Cycle, FilterPlugin, MadeRoom
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Code, Status
 from nodeward.scheduler.plugins.preemption.candidate import Wanted, enough
@@ -256,10 +256,14 @@ class TestWhoMayPreempt:
         assert line.hint(high(), None, None) is Hint.SKIP
 
 
-class Indifferent:
+class Indifferent(FilterPlugin):
     """A filter that looks at pods and never minds: with it, every node is asked about one by one."""
 
     name: ClassVar[str] = "Indifferent"
+    pod_fields = ()
+
+    def __init__(self) -> None:
+        pass
 
     def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
         return SUCCESS

@@ -171,11 +171,11 @@ def test_a_pod_nobody_cares_about_and_that_cares_about_nobody_is_skipped() -> No
     mine = plugin()
     assert mine.pre_filter(Cycle(db("p")), db("p"), table).is_skip
     assert mine.pre_score(Cycle(db("p")), db("p"), table).is_skip
-    assert not mine.is_volatile(db("p"), table)
-    assert mine.is_volatile(web("p"), table)
+    assert not mine.concerns(db("p"), table)
+    assert mine.concerns(web("p"), table)
     table.remove_pod("w")
-    assert not mine.is_volatile(web("p"), table)
-    assert mine.is_volatile(db("p", affinity=near(term(HOST))), table)
+    assert not mine.concerns(web("p"), table)
+    assert mine.concerns(db("p", affinity=near(term(HOST))), table)
 
 
 def test_a_selector_nobody_understands_rejects_the_pod() -> None:

@@ -164,8 +164,8 @@ def test_pods_without_constraints_are_skipped() -> None:
     mine, table = plugin(), cluster({"a1": []})
     assert mine.pre_filter(Cycle(web("p")), web("p"), table).is_skip
     assert mine.pre_score(Cycle(web("p")), web("p"), table).is_skip
-    assert not mine.is_volatile(web("p"))
-    assert mine.is_volatile(spread(constraint(ZONE)))
+    assert not mine.concerns(web("p"))
+    assert mine.concerns(spread(constraint(ZONE)))
 
 
 # -- what ranks
@@ -226,10 +226,10 @@ def test_pods_something_selects_are_spread_by_default(view: PodView, known: Kube
     listers = FixedListers()
     mine = plugin(listers=listers)
     assert ranked(mine, view, table) is None
-    assert not mine.is_volatile(view)
+    assert not mine.concerns(view)
     listers.put(known)
     assert ranked(mine, view, table) == {"a1": 21, "b1": 100}
-    assert mine.is_volatile(view)
+    assert mine.concerns(view)
     assert mine.pre_filter(Cycle(view), view, table).is_skip
     listers.remove(known)
     assert ranked(mine, view, table) is None

@@ -168,7 +168,7 @@ def test_a_node_whose_soft_taint_is_tolerated_is_preferred() -> None:
 
 
 def test_gated_pods_do_not_enter_the_queue() -> None:
-    plugin = SchedulingGates()
+    plugin = SchedulingGates(profile.setting())
     gated = pod("p", schedulingGates=[{"name": "a"}, {"name": "b"}])
     assert plugin.pre_enqueue(gated).reasons == ("waiting for scheduling gates: [a b]",)
     assert plugin.pre_enqueue(pod("p")).is_success
@@ -180,7 +180,7 @@ def test_the_higher_priority_goes_first_and_then_the_older() -> None:
             self.pod = pod("p", priority=priority)
             self.timestamp = timestamp
 
-    less = PrioritySort().less
+    less = PrioritySort(profile.setting()).less
     assert less(Waiting(5, 9), Waiting(1, 1))
     assert less(Waiting(5, 1), Waiting(5, 2))
     assert not less(Waiting(5, 2), Waiting(5, 1))

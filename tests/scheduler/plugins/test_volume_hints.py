@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from nodeward.api.core_v1.storage import PersistentVolume, PersistentVolumeClaim
+from nodeward.api.storage_v1 import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Resource
 from nodeward.scheduler.framework.pod import PodView
 from tests.scheduler.cache.objects import pod
@@ -29,9 +31,9 @@ EPHEMERAL = pod("p", volumes=[{"name": "t", "ephemeral": {"volumeClaimTemplate":
 ZONES = [{"matchLabelExpressions": [{"key": ZONE, "values": ["a"]}]}]
 DISK = [{"name": "d", "gcePersistentDisk": {"pdName": "x"}}]
 CLAIM, VOLUME, CLASS = (
-    Resource.PERSISTENT_VOLUME_CLAIM,
-    Resource.PERSISTENT_VOLUME,
-    Resource.STORAGE_CLASS,
+    PersistentVolumeClaim,
+    PersistentVolume,
+    StorageClass,
 )
 GONE, POD = Action.DELETE, Resource.ASSIGNED_POD
 OTHER = Action.UPDATE_OTHER
@@ -72,17 +74,17 @@ def elsewhere(view: PodView) -> PodView:
         ),
         (
             "VolumeBinding",
-            Resource.CSI_DRIVER,
+            CSIDriver,
             OTHER,
             MINE,
             driver(storageCapacity=True),
             driver(storageCapacity=False),
             QUEUE,
         ),
-        ("VolumeBinding", Resource.CSI_DRIVER, OTHER, MINE, driver(), driver(storageCapacity=True), SKIP),
+        ("VolumeBinding", CSIDriver, OTHER, MINE, driver(), driver(storageCapacity=True), SKIP),
         (
             "VolumeBinding",
-            Resource.CSI_STORAGE_CAPACITY,
+            CSIStorageCapacity,
             Action.ADD,
             MINE,
             None,
@@ -91,7 +93,7 @@ def elsewhere(view: PodView) -> PodView:
         ),
         (
             "VolumeBinding",
-            Resource.CSI_STORAGE_CAPACITY,
+            CSIStorageCapacity,
             OTHER,
             MINE,
             capacity("1Gi", "a"),
@@ -100,7 +102,7 @@ def elsewhere(view: PodView) -> PodView:
         ),
         (
             "VolumeBinding",
-            Resource.CSI_STORAGE_CAPACITY,
+            CSIStorageCapacity,
             OTHER,
             MINE,
             capacity("2Gi", "a"),
@@ -114,15 +116,15 @@ def elsewhere(view: PodView) -> PodView:
         ("VolumeZone", VOLUME, Action.ADD, MINE, None, volume("v"), QUEUE),
         ("VolumeZone", VOLUME, OTHER, MINE, volume("v"), volume("v", labels={ZONE: "a"}), QUEUE),
         ("VolumeZone", VOLUME, OTHER, MINE, volume("v"), volume("v", labels={"x": "y"}), SKIP),
-        ("NodeVolumeLimits", Resource.CSI_NODE, Action.ADD, MINE, None, csi_node("n", 1), QUEUE),
-        ("NodeVolumeLimits", Resource.CSI_NODE, OTHER, MINE, csi_node("n", 1), csi_node("n", 2), QUEUE),
-        ("NodeVolumeLimits", Resource.CSI_NODE, OTHER, MINE, csi_node("n", 2), csi_node("n", 1), SKIP),
+        ("NodeVolumeLimits", CSINode, Action.ADD, MINE, None, csi_node("n", 1), QUEUE),
+        ("NodeVolumeLimits", CSINode, OTHER, MINE, csi_node("n", 1), csi_node("n", 2), QUEUE),
+        ("NodeVolumeLimits", CSINode, OTHER, MINE, csi_node("n", 2), csi_node("n", 1), SKIP),
         ("NodeVolumeLimits", POD, GONE, MINE, using("o", "x", nodeName="n").pod, None, QUEUE),
         ("NodeVolumeLimits", POD, GONE, MINE, using("o", "x").pod, None, SKIP),
         ("NodeVolumeLimits", POD, GONE, MINE, pod("o", nodeName="n").pod, None, SKIP),
         ("NodeVolumeLimits", CLAIM, Action.ADD, MINE, None, claim("c"), QUEUE),
-        ("NodeVolumeLimits", Resource.VOLUME_ATTACHMENT, GONE, MINE, attachment("n", "v"), None, QUEUE),
-        ("NodeVolumeLimits", Resource.VOLUME_ATTACHMENT, GONE, PLAIN, attachment("n", "v"), None, SKIP),
+        ("NodeVolumeLimits", VolumeAttachment, GONE, MINE, attachment("n", "v"), None, QUEUE),
+        ("NodeVolumeLimits", VolumeAttachment, GONE, PLAIN, attachment("n", "v"), None, SKIP),
         ("VolumeRestrictions", POD, GONE, MINE, using("o", "c", nodeName="n").pod, None, QUEUE),
         ("VolumeRestrictions", POD, GONE, MINE, using("o", "d", nodeName="n").pod, None, SKIP),
         (

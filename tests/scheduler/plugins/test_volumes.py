@@ -147,7 +147,7 @@ class TestClaims:
         skipped = found.classes.cycle(view).skipped_filters
         assert skipped >= NAMES
         volatile: list[Any] = [each for each in found.plugins if each.name in NAMES]
-        assert not any(each.is_volatile(view) for each in volatile)
+        assert not any(each.concerns(view) for each in volatile)
 
 
 class TestBoundClaims:

@@ -7,10 +7,17 @@ from typing import Any, ClassVar, Final
 
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.pod_status import PodStatus
+from nodeward.api.core_v1.storage import PersistentVolumeClaim
 from nodeward.api.meta import ObjectMeta
 from nodeward.base.duration import SECOND_NS
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
-from nodeward.scheduler.framework.plugin import Plugin
+from nodeward.scheduler.framework.plugin import (
+    Cycle,
+    EnqueueExtensions,
+    FilterPlugin,
+    Plugin,
+    PreEnqueuePlugin,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status, unresolvable
 from nodeward.scheduler.queue.backoff import BackoffRule
@@ -23,7 +30,7 @@ PROFILE: Final = "default-scheduler"
 NODE_ADD: Final = ClusterEvent(Resource.NODE, Action.ADD)
 NODE_TAINT: Final = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
 NODE_LABEL: Final = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
-CLAIM_ADD: Final = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
+CLAIM_ADD: Final = ClusterEvent(PersistentVolumeClaim, Action.ADD)
 
 
 def view(
@@ -51,14 +58,26 @@ def queue_if_named(name: str) -> Callable[[PodView, Any, Any], Hint]:
     return lambda pod, old, new: Hint.QUEUE if new is not None and name in new else Hint.SKIP
 
 
-class Fit:
+class Passing(FilterPlugin):
+    """A filter that lets all pass: here only its events matter."""
+
+    pod_fields = ()
+
+    def __init__(self) -> None:
+        pass
+
+    def filter(self, cycle: Cycle, pod: PodView, node: Any) -> Status:
+        return SUCCESS
+
+
+class Fit(Passing, EnqueueExtensions):
     name: ClassVar[str] = "Fit"
 
     def events_to_register(self) -> Sequence[Registered]:
         return (Registered(NODE_ADD, queue_if_named(self.name)),)
 
 
-class Taint:
+class Taint(Passing, EnqueueExtensions):
     name: ClassVar[str] = "Taint"
 
     def events_to_register(self) -> Sequence[Registered]:
@@ -69,16 +88,17 @@ class Taint:
         )
 
 
-class Unhinted:
+class Unhinted(Passing, EnqueueExtensions):
     """Wants to hear of claims, and cannot tell which help."""
 
     name: ClassVar[str] = "Unhinted"
+    objects = (PersistentVolumeClaim,)
 
     def events_to_register(self) -> Sequence[Registered]:
         return (Registered(CLAIM_ADD),)
 
 
-class Deaf:
+class Deaf(Passing, EnqueueExtensions):
     """Nothing that happens can help pods it rejected."""
 
     name: ClassVar[str] = "Deaf"
@@ -87,16 +107,17 @@ class Deaf:
         return ()
 
 
-class Everything:
+class Everything(Passing):
     """Does not say what it wants to hear of."""
 
     name: ClassVar[str] = "Everything"
 
 
-class Gate:
+class Gate(PreEnqueuePlugin, EnqueueExtensions):
     """Keeps out the pods whose uid is in `closed`."""
 
     name: ClassVar[str] = "Gate"
+    objects = (PersistentVolumeClaim,)
 
     def __init__(self) -> None:
         self.closed: dict[str, None] = {}

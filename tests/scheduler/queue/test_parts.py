@@ -13,6 +13,7 @@ from nodeward.api.core_v1.pod import Pod, PodSchedulingGate, PodSpec
 from nodeward.api.core_v1.pod_status import ContainerStatus, PodResourceClaimStatus, PodStatus
 from nodeward.api.core_v1.references import Toleration
 from nodeward.api.meta import ObjectMeta
+from nodeward.api.storage_v1 import CSINode
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.quantity import Quantity
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Resource
@@ -126,7 +127,7 @@ def test_no_more_plugins_are_asked_than_it_takes_and_pending_ones_first() -> Non
         (NODE_ADD, "NodeAdd"),
         (ClusterEvent(Resource.NODE, Action.UPDATE_NODE_DECLARED_FEATURE), "NodeUpdateNodeDeclaredFeature"),
         (ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE_OTHER), "AssignedPodUpdate"),
-        (ClusterEvent(Resource.CSI_NODE, Action.UPDATE), "storage.k8s.io/CSINodeUpdate"),
+        (ClusterEvent(CSINode, Action.UPDATE), "storage.k8s.io/CSINodeUpdate"),
         (ClusterEvent(Resource.WILDCARD, Action.ALL, "ForceActivate"), "ForceActivate"),
     ],
 )

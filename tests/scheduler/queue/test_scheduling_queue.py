@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nodeward.api.storage_v1 import CSINode
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import InvariantBroken
 from nodeward.scheduler.framework.events import Action, ClusterEvent, Resource
@@ -79,7 +80,7 @@ def test_a_rejected_pod_waits_until_a_plugin_that_rejected_it_says_queue() -> No
         ("Deaf", NODE_ADD, False),
         ("Deaf", CLAIM_ADD, False),
         ("Everything", NODE_LABEL, True),
-        ("Everything", ClusterEvent(Resource.CSI_NODE, Action.DELETE), True),
+        ("Everything", ClusterEvent(CSINode, Action.DELETE), True),
         ("Deaf", ClusterEvent(Resource.WILDCARD, Action.ALL), True),
     ],
 )

@@ -19,7 +19,7 @@ from nodeward.api.core_v1.cluster import Namespace
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.service import Service
-from nodeward.features.declared import FRAMEWORK, Version
+from nodeward.features.declared import Version
 from nodeward.scheduler.cache.classes import PodClasses
 from nodeward.scheduler.cache.table import NodeTable
 from nodeward.scheduler.fit_error import fit_error_message
@@ -27,7 +27,8 @@ from nodeward.scheduler.framework.listers import FixedListers
 from nodeward.scheduler.framework.plugin import Plugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status
-from nodeward.scheduler.plugins import REGISTRY, Setting
+from nodeward.scheduler.plugins import REGISTRY
+from nodeward.scheduler.plugins.setting import Setting
 from tests.rounds import rounds, seed_of, soak
 from tests.scheduler.plugins.profile import GATES, Plain
 from tests.scheduler.reference.cluster import Cluster
@@ -43,7 +44,7 @@ QUESTIONS = 40
 BATCHES = 4
 #: Plugins that filter and score nodes as objects of the storage API decide; they have tests of their own.
 ELSEWHERE = frozenset({"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"})
-WEIGHTS = {each.name: each.weight for each in REGISTRY}
+WEIGHTS = {each.name: each.default_weight for each in REGISTRY}
 JUDGES = [each for each in REGISTRY if each.name in FILTERS or each.name in SCORES]
 
 NAMESPACES = {"default": {"team": "x"}, "other": {}}
@@ -98,16 +99,16 @@ class World:
     def __init__(self, make: Maker, arguments: dict[str, Tree]) -> None:
         self.make = make
         self.plain = Cluster(namespaces=NAMESPACES, services=[SERVICE])
-        self.table = NodeTable(FRAMEWORK.table, numeric=True)
+        self.table = NodeTable()
         listers = FixedListers([from_tree(SERVICE, Service)])
         for name, labels in NAMESPACES.items():
             listers.put(from_tree({"metadata": {"name": name, "labels": labels}}, Namespace))
         self.plugins: list[Plugin] = [
-            each.make(Setting(GATES, Version.parse("1.37"), arguments.get(each.name, {}), listers=listers))
+            each(Setting(GATES, Version.parse("1.37"), arguments.get(each.name, {}), listers=listers))
             for each in JUDGES
         ]
         self.classes = PodClasses(self.table, self.plugins, WEIGHTS)
-        self.reference = Reference([(each.name, each.weight) for each in JUDGES], arguments)
+        self.reference = Reference([(each.name, each.default_weight) for each in JUDGES], arguments)
         self._made = 0
 
     # -- what happens
@@ -181,8 +182,8 @@ class World:
         assert picked.row is not None
         best = max(wanted.scores.values())
         assert wanted.scores[table.name_of(picked.row)] == best
-        if picked.found.volatile:
-            rows, totals, _ = classes._with_volatile(view, picked.found)
+        if picked.found.stateful:
+            rows, totals, _ = classes._with_stateful(view, picked.found)
         else:
             rows = np.flatnonzero(picked.found.fits)
             totals = picked.found.total[rows]
@@ -252,12 +253,12 @@ def test_they_agree_in_small_clusters_that_shrink(random: Random, which: int) ->
 
 def test_every_shipped_plugin_that_filters_or_scores_is_in_the_reference() -> None:
     for each in REGISTRY:
-        plugin = each.make(Setting(GATES, Version.parse("1.37")))
+        plugin = each(Setting(GATES, Version.parse("1.37")))
         if each.name in ELSEWHERE:
             continue
         if hasattr(plugin, "filter_rows") or hasattr(plugin, "filter"):
             assert each.name in FILTERS
-        if each.weight:
+        if each.default_weight:
             assert each.name in SCORES
 
 
