@@ -44,7 +44,7 @@ class LoopbackTransport:
 
     async def aclose(self) -> None:
         for stream in list(self._streams):
-            stream.abort()
+            stream.abort("the connection was closed")
 
 
 class LoopbackStream:
@@ -57,7 +57,8 @@ class LoopbackStream:
         self._size = 0
         self._news = asyncio.Event()
         self._is_finished = False
-        self._is_broken = False
+        #: why the stream breaks off; empty: it does not
+        self._fault = ""
         open_[self] = None
         source.start(self)
 
@@ -76,8 +77,8 @@ class LoopbackStream:
     def finish(self) -> None:
         self._end()
 
-    def abort(self) -> None:
-        self._is_broken = True
+    def abort(self, fault: str = "the server cut this watch off: it was not read fast enough") -> None:
+        self._fault = fault
         self._parts.clear()
         self._end()
 
@@ -96,8 +97,8 @@ class LoopbackStream:
                 part = self._parts.popleft()
                 self._size -= len(part)
                 yield part
-            if self._is_broken:
-                raise ConnectionFailed("the server cut this watch off: it was not read fast enough")
+            if self._fault:
+                raise ConnectionFailed(self._fault)
             if self._is_finished:
                 return
             self._news.clear()

@@ -98,6 +98,10 @@ class Metrics:
         """Show the metrics of a component that runs in the server's process and has no page of its own."""
         self._components.append(component)
 
+    def exclude(self, component: Collector) -> None:
+        """Show a component's metrics no longer: it has stopped."""
+        self._components = [each for each in self._components if each is not component]
+
     # -- counting
 
     def answered(self, call: Call, code: int, seconds: float, size: int) -> None:

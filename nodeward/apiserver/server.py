@@ -72,8 +72,12 @@ class Settings:
 class ApiServer:
     """Start it, use it, stop it."""
 
-    def __init__(self, store: Store, clock: Clock, chance: Chance, settings: Settings) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, chance: Chance, settings: Settings, *, owns_store: bool = True
+    ) -> None:
+        """`owns_store`: the store is opened and closed with the server; else it is open before and after."""
         self._store = store
+        self._owns_store = owns_store
         self._clock = clock
         self._settings = settings
         unread = readers(settings.scheme, Context(settings.gates))
@@ -125,7 +129,8 @@ class ApiServer:
 
     async def start(self) -> None:
         """Open the store, load the caches, make what every cluster has."""
-        await self._store.open()
+        if self._owns_store:
+            await self._store.open()
         await self.hub.start()
         self._security.start()
         client = self.client("kube-apiserver")
@@ -155,7 +160,8 @@ class ApiServer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.hub.stop()
-        await self._store.close()
+        if self._owns_store:
+            await self._store.close()
 
     # -- ways in
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -53,6 +53,8 @@ class RunningPool:
     models: tuple[NodeModel, ...]
     #: by number
     nodes: dict[int, NodeSpecification] = field(default_factory=dict)
+    #: whether its kubelets are down
+    is_stopped: bool = False
 
 
 class Fleet:
@@ -134,10 +136,20 @@ class Fleet:
         for number in sorted(number for number in running.nodes if number >= pool.nodes):
             self._take_away(node_name(pool, number))
             del running.nodes[number]
+        was_stopped, running.is_stopped = running.is_stopped, False
         for number in range(pool.nodes):
-            if number not in running.nodes:
+            if was_stopped or number not in running.nodes:
                 self._run(running, number)
+        if was_stopped:
+            await self._wait_for(running, list(running.nodes))
         await self._upgrade(running)
+
+    def stop_pool(self, name: str) -> None:
+        """Stop all kubelets of a pool; `set_pool` starts them again. Containers and objects stay as they are."""
+        running = self.pools[name]
+        running.is_stopped = True
+        for number in running.nodes:
+            self.host.stop_node(node_name(running.pool, number))
 
     def remove_pool(self, name: str) -> None:
         """All its nodes go."""
@@ -160,8 +172,12 @@ class Fleet:
             for number in batch:
                 self.host.stop_node(node_name(pool, number))
                 self._run(running, number)
-            while not all(self._is_back(node_name(pool, number)) for number in batch):
-                await self._clock.sleep(_LOOK_SECONDS)
+            await self._wait_for(running, batch)
+
+    async def _wait_for(self, running: RunningPool, numbers: Sequence[int]) -> None:
+        """Return when the kubelets of these nodes have registered, or cannot."""
+        while not all(self._is_back(node_name(running.pool, number)) for number in numbers):
+            await self._clock.sleep(_LOOK_SECONDS)
 
     def _is_back(self, name: str) -> bool:
         agent = self.host.agent(name)

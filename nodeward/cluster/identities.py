@@ -20,11 +20,14 @@ def node_user(name: str) -> User:
     return User(f"system:node:{name}", groups=("system:nodes", AUTHENTICATED))
 
 
+def controller_user(name: str) -> User:
+    """Who one controller is, or the informers they share."""
+    if name == MANAGER:
+        return User(f"system:{MANAGER}", groups=(AUTHENTICATED,))
+    groups = (*service_account_groups(_NAMESPACE), AUTHENTICATED)
+    return User(service_account_name(_NAMESPACE, name), groups=groups)
+
+
 def controller_client(server: ApiServer, name: str) -> Client:
     """The client of one controller, or of the informers they share."""
-    if name == MANAGER:
-        user = User(f"system:{MANAGER}", groups=(AUTHENTICATED,))
-    else:
-        groups = (*service_account_groups(_NAMESPACE), AUTHENTICATED)
-        user = User(service_account_name(_NAMESPACE, name), groups=groups)
-    return server.client(name, user)
+    return server.client(name, controller_user(name))

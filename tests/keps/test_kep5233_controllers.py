@@ -112,7 +112,6 @@ def test_pods_that_wait_when_the_time_is_over_do_not_slip_in_before_the_taint(ef
 def test_without_the_controller_that_taints_the_node_stays_closed_however_long_it_takes() -> None:
     async def main(clock: VirtualClock) -> None:
         async with live(clock, gated(gate("Taint")), gates=GATE) as each:
-            assert each.cluster.controllers is not None
             await each.cluster.controllers.stop()
             for name, tolerations in WAITING.items():
                 await each.run_pod(name, tolerations=tolerations)
@@ -284,8 +283,8 @@ def test_failures_of_gates_are_counted_by_condition_and_action() -> None:
         async with live(clock, pool, gates=GATE) as each:
             await each.report("gated-2", GPU, "True")
             await each.pass_time(100)
-            assert each.cluster.controllers is not None
-            counted = each.cluster.controllers.metrics.counter(
+            assert each.cluster.controllers.running is not None
+            counted = each.cluster.controllers.running.metrics.counter(
                 "node_readiness_gate_failures_total", "", ("condition_type", "action")
             )
             assert dict(counted.values) == {(CNI, "Taint"): 3, (GPU, "BypassWithWarning"): 2}

@@ -207,7 +207,7 @@ def test_the_metrics_that_show_the_feature_at_work_count() -> None:
     async def main(clock: VirtualClock) -> None:
         async with whole(clock) as each:
             kubelet = await each.start_kubelet(version="1.36", seconds=15)
-            scheduler = each.cluster.scheduler
+            scheduler = each.cluster.scheduler.running
             assert scheduler is not None
             refused, plain = floating("bound"), pod("plain")
             refused.spec.node_name = plain.spec.node_name = "n1"
