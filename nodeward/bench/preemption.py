@@ -20,10 +20,10 @@ from nodeward.machinery.metrics import Metrics
 from nodeward.machinery.recorder import EventRecorder
 from nodeward.machinery.transport import Request, Response
 from nodeward.scheduler.attempt import as_placed
-from nodeward.scheduler.building import Reach, build_engine
 from nodeward.scheduler.cycle import Engine
+from nodeward.scheduler.engine_factory import SchedulerAccess, build_engine
+from nodeward.scheduler.framework.context import FrameworkHandle
 from nodeward.scheduler.framework.pod import PodView
-from nodeward.scheduler.plugins.setting import Handle
 from nodeward.scheduler.settings import SchedulerSettings, default_profile
 
 #: Pods a node is full of; each takes this many CPUs of its 32.
@@ -64,8 +64,8 @@ async def preempted(gates: Gates, clock: Clock, node_count: int, pod_count: int)
     client = Client(wire, clock=clock)
     chance = RealChance()
 
-    def handle_of(reach: Reach) -> Handle:
-        return Handle(
+    def handle_of(reach: SchedulerAccess) -> FrameworkHandle:
+        return FrameworkHandle(
             client=client,
             clock=clock,
             recorder=EventRecorder(client, chance, component="bench"),

@@ -19,8 +19,8 @@ from nodeward.bench.workloads import WORKLOADS, Workload, features_named, nodes,
 from nodeward.features import Gates, Version
 from nodeward.features.declared import FRAMEWORK
 from nodeward.machinery.clock import RealClock
-from nodeward.scheduler.building import alone
 from nodeward.scheduler.cycle import Engine
+from nodeward.scheduler.engine_factory import alone
 from nodeward.scheduler.framework.pod import PodView
 
 GATES = "NodeDeclaredFeatures=true,TaintTolerationComparisonOperators=true,NodeReadinessGates=true"

@@ -29,10 +29,10 @@ from nodeward.machinery.clock import RealClock
 from nodeward.machinery.connecting import connect
 from nodeward.machinery.kubeconfig import load_config
 from nodeward.scheduler.config import load_scheduler_config
-from nodeward.scheduler.explaining import explain_pod
+from nodeward.scheduler.explanation import explain_pod
+from nodeward.scheduler.framework.context import looked_up
 from nodeward.scheduler.framework.listers import FixedListers
 from nodeward.scheduler.plugins import REGISTRY
-from nodeward.scheduler.plugins.setting import looked_up
 from nodeward.scheduler.settings import ProfileSettings, default_profile
 
 _ENDED = ("Succeeded", "Failed")

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from nodeward.cli.listing import aligned
-from nodeward.scheduler.explaining import NodeExplanation, PodExplanation, Verdict
+from nodeward.scheduler.explanation import NodeExplanation, PluginRejection, PodExplanation
 from nodeward.scheduler.fit_error import most_notes
 
 #: With more nodes than this, those that are alike share a line.
@@ -73,7 +73,7 @@ def _node(node: NodeExplanation) -> dict[str, Any]:
     return tree | {"rejectedBy": [_verdict(each) for each in node.verdicts]}
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
+def _verdict(verdict: PluginRejection) -> dict[str, Any]:
     tree: dict[str, Any] = {"plugin": verdict.plugin, "reasons": verdict.reasons}
     if verdict.notes:
         tree["notes"] = verdict.notes
@@ -110,12 +110,12 @@ def _rejected(nodes: Sequence[NodeExplanation], *, one_by_one: bool) -> list[str
     return ["", *aligned(lines)]
 
 
-def _reasons(node: NodeExplanation) -> tuple[Verdict, ...]:
+def _reasons(node: NodeExplanation) -> tuple[PluginRejection, ...]:
     """What nodes that share a line have in common: everything but what plugins note of single nodes."""
     return tuple(replace(verdict, notes=()) for verdict in node.verdicts)
 
 
-def _told(verdicts: Sequence[Verdict]) -> Sequence[str]:
+def _told(verdicts: Sequence[PluginRejection]) -> Sequence[str]:
     """What one plugin says of the nodes of one group: what exactly, where it can tell, else its reasons."""
     notes = Counter(note for verdict in verdicts for note in verdict.notes)
     if not notes:

@@ -13,8 +13,8 @@ from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.queue.queued_pod import Place, QueuedPod
 
 if TYPE_CHECKING:
-    from nodeward.scheduler.framework.plugin import Cycle
-    from nodeward.scheduler.profile import Acting, Profile
+    from nodeward.scheduler.framework.plugin import CycleState
+    from nodeward.scheduler.profile import ActingPlugins, Profile
     from nodeward.scheduler.waiting_pods import WaitingPod
 
 #: Reasons of the PodScheduled condition.
@@ -49,9 +49,9 @@ class Attempt:
     #: where it goes
     node: str = ""
     #: what plugins keep for their later calls; None: none acts on this pod, beside the one that binds it
-    cycle: Cycle | None = None
+    cycle: CycleState | None = None
     #: the plugins that act on it; None as `cycle` is
-    acting: Acting | None = None
+    acting: ActingPlugins | None = None
     #: set while Permit plugins make it wait
     waiting: WaitingPod | None = None
     failure: Failure | None = None

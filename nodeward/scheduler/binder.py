@@ -16,9 +16,9 @@ from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import InvariantBroken
 from nodeward.scheduler.attempt import Attempt
 from nodeward.scheduler.cycle import Engine
-from nodeward.scheduler.framework.plugin import Cycle
+from nodeward.scheduler.framework.plugin import CycleState
 from nodeward.scheduler.framework.status import SUCCESS, Status, failed
-from nodeward.scheduler.guarding import guarded, guarded_wait
+from nodeward.scheduler.plugin_guard import guarded, guarded_wait
 
 #: Bindings under way at the same time. Pods that wait for a Permit plugin do not count.
 MOST: Final = 256
@@ -105,7 +105,7 @@ class Binder:
     async def _told(self, attempt: Attempt) -> Status:
         """PreBind and Bind."""
         profile, view, node = attempt.profile, attempt.view, attempt.node
-        cycle = attempt.cycle or Cycle(view)
+        cycle = attempt.cycle or CycleState(view)
         for acting in attempt.acting.pre_binds if attempt.acting is not None else ():
             status = await self._asked("PreBind", attempt, acting.pre_bind(cycle, view, node))
             if not status.is_success and not status.is_skip:

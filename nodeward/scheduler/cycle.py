@@ -4,7 +4,7 @@
 `next` and sees the attempts it gives through: those with a node are bound (then `finish`, or `give_up`), the failures
 are told. A benchmark or a rehearsal of decisions needs no shell:
 
-    engine = alone(gates, Version.parse("1.37"), clock)              # nodeward.scheduler.building
+    engine = alone(gates, Version.parse("1.37"), clock)              # nodeward.scheduler.engine_factory
     engine.table.upsert_node(node)                                   # as many as you like
     engine.queue.add(PodView(pod), engine.clock.monotonic_ns())
     placed, failed = engine.decide_all()                             # until the queue has nothing to give
@@ -25,14 +25,14 @@ from nodeward.base.invariant import InvariantBroken
 from nodeward.scheduler.attempt import SCHEDULER_ERROR, UNSCHEDULABLE, Attempt, Failure, as_placed
 from nodeward.scheduler.cache.classes import own_cycle
 from nodeward.scheduler.cache.plugin_set import PluginFailed
-from nodeward.scheduler.cache.stopwatch import Stopwatch
-from nodeward.scheduler.choosing import Choice, Chooser
+from nodeward.scheduler.cache.plugin_timer import PluginTimer
 from nodeward.scheduler.fit_error import NO_NODES, fit_error_message
-from nodeward.scheduler.framework.plugin import MadeRoom
+from nodeward.scheduler.framework.plugin import PostFilterResult
 from nodeward.scheduler.framework.status import SUCCESS, Code, Status, failed, unschedulable
-from nodeward.scheduler.guarding import guarded
 from nodeward.scheduler.metrics import ERROR, SchedulerMetrics
 from nodeward.scheduler.metrics import UNSCHEDULABLE as UNSCHEDULABLE_RESULT
+from nodeward.scheduler.node_selection import NodeChoice, NodeChooser
+from nodeward.scheduler.plugin_guard import guarded
 from nodeward.scheduler.queue.queued_pod import Place
 from nodeward.scheduler.queue.scheduling_queue import ASSIGNED_POD_DELETE
 from nodeward.scheduler.rejections import Rejections
@@ -40,8 +40,8 @@ from nodeward.scheduler.rejections import Rejections
 if TYPE_CHECKING:
     from nodeward.machinery.clock import Clock
     from nodeward.scheduler.cache.table import NodeTable
-    from nodeward.scheduler.framework.plugin import Cycle
-    from nodeward.scheduler.profile import Acting, Profile
+    from nodeward.scheduler.framework.plugin import CycleState
+    from nodeward.scheduler.profile import ActingPlugins, Profile
     from nodeward.scheduler.queue.scheduling_queue import SchedulingQueue
     from nodeward.scheduler.waiting_pods import WaitingPods
 
@@ -72,9 +72,9 @@ class Engine:
         self.clock: Final = clock
         self.metrics: Final = metrics
         self.waiting: Final = waiting
-        self._chooser = Chooser(table, queue.nominator, offset)
+        self._chooser = NodeChooser(table, queue.nominator, offset)
         self._decisions = 0
-        self._stopwatch = Stopwatch(
+        self._stopwatch = PluginTimer(
             clock.monotonic_ns,
             lambda point, plugin, status, seconds: metrics.plugin_seconds.observe(
                 seconds, plugin, point, status
@@ -206,14 +206,14 @@ class Engine:
         else:
             self._fail(attempt, SCHEDULER_ERROR, status.message)
 
-    def _reserve(self, attempt: Attempt, cycle: Cycle, acting: Acting) -> Status:
+    def _reserve(self, attempt: Attempt, cycle: CycleState, acting: ActingPlugins) -> Status:
         for plugin in acting.reserves:
             status = plugin.reserve(cycle, attempt.view, attempt.node)
             if not status.is_success:
                 return _by(status, plugin.name, "Reserve")
         return SUCCESS
 
-    def _permit(self, attempt: Attempt, cycle: Cycle, acting: Acting) -> Status:
+    def _permit(self, attempt: Attempt, cycle: CycleState, acting: ActingPlugins) -> Status:
         waits: dict[str, float] = {}
         for plugin in acting.permits:
             status, seconds = plugin.permit(cycle, attempt.view, attempt.node)
@@ -237,12 +237,12 @@ class Engine:
 
     # -- the way back
 
-    def _found_nothing(self, attempt: Attempt, choice: Choice) -> None:
+    def _found_nothing(self, attempt: Attempt, choice: NodeChoice) -> None:
         profile, view = attempt.profile, attempt.view
         said = profile.classes.diagnose(view, choice.promised)
         self.metrics.evaluated_in_vain(choice.pick.found, profile.name, said)
         nominated: str | None = ""
-        made = MadeRoom(SUCCESS)
+        made = PostFilterResult(SUCCESS)
         if profile.post_filters:
             made = self._make_room(attempt, choice)
             nominated = made.node if made.status.is_success else "" if made.clears else None
@@ -255,7 +255,7 @@ class Engine:
         )
         self._fail(attempt, UNSCHEDULABLE, message, said.rejected_by, said.pending_for, nominated, made)
 
-    def _make_room(self, attempt: Attempt, choice: Choice) -> MadeRoom:
+    def _make_room(self, attempt: Attempt, choice: NodeChoice) -> PostFilterResult:
         """Ask PostFilter plugins until one has made room, or says that nothing can be done."""
         profile, view, table = attempt.profile, attempt.view, self.table
         pick = choice.pick
@@ -272,7 +272,7 @@ class Engine:
                 return made
             reasons += made.status.reasons
             clears = clears or made.clears
-        return MadeRoom(unschedulable(*reasons), clears=clears)
+        return PostFilterResult(unschedulable(*reasons), clears=clears)
 
     def _fail_on_node(self, attempt: Attempt, status: Status) -> None:
         """A plugin rejected the one node that was chosen."""
@@ -290,7 +290,7 @@ class Engine:
         rejected_by: Iterable[str] = (),
         pending_for: Iterable[str] = (),
         nominated: str | None = "",
-        made: MadeRoom | None = None,
+        made: PostFilterResult | None = None,
     ) -> None:
         now_ns = self.clock.monotonic_ns()
         result = UNSCHEDULABLE_RESULT if reason == UNSCHEDULABLE else ERROR

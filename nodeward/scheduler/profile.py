@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nodeward.base.errors import ConfigError
 from nodeward.scheduler.cache.classes import PodClasses
+from nodeward.scheduler.framework.context import PluginContext, make_plugin, named
 from nodeward.scheduler.framework.plugin import (
     BindPlugin,
     FilterPlugin,
@@ -29,7 +30,6 @@ from nodeward.scheduler.framework.plugin import (
     ReservePlugin,
 )
 from nodeward.scheduler.plugins import REGISTRY
-from nodeward.scheduler.plugins.setting import Setting, make_plugin, named
 from nodeward.scheduler.queue.hints import HintMap, hint_map
 from nodeward.scheduler.queue.queued_pod import SortKey, priority_sort, sort_key_of
 from nodeward.scheduler.settings import ProfileSettings
@@ -44,7 +44,7 @@ P = TypeVar("P", bound=Plugin)
 
 
 @dataclass(frozen=True, slots=True)
-class Acting:
+class ActingPlugins:
     """The plugins that act on some pods once they have a node, beside the one that binds them."""
 
     reserves: tuple[ReservePlugin, ...]
@@ -73,18 +73,18 @@ class Profile:
         self.pre_enqueues: Final = at("preEnqueue", PreEnqueuePlugin)
         self.post_filters: Final = at("postFilter", PostFilterPlugin)
         self.binds: Final = at("bind", BindPlugin)
-        self._acting = Acting(
+        self._acting = ActingPlugins(
             at("reserve", ReservePlugin),
             at("permit", PermitPlugin),
             at("preBind", PreBindPlugin),
             at("postBind", PostBindPlugin),
         )
-        self._acting_for: dict[frozenset[str], Acting | None] = {}
+        self._acting_for: dict[frozenset[str], ActingPlugins | None] = {}
         #: the plugins that can reject a node: all of them do when there is none
         self.filters: Final = tuple(part.name for part in self.classes.plugins.filters)
         self._sorts = at("queueSort", QueueSortPlugin)
 
-    def acting(self, concerned: frozenset[str]) -> Acting | None:
+    def acting(self, concerned: frozenset[str]) -> ActingPlugins | None:
         """The plugins that act on a pod that concerns these stateful plugins; None if there are none.
 
         A stateful plugin acts only on pods that concern it, any other on every pod.
@@ -99,7 +99,9 @@ class Profile:
             return tuple(each for each in plugins if each.name not in unconcerned)
 
         every = self._acting
-        chosen = Acting(of(every.reserves), of(every.permits), of(every.pre_binds), of(every.post_binds))
+        chosen = ActingPlugins(
+            of(every.reserves), of(every.permits), of(every.pre_binds), of(every.post_binds)
+        )
         is_any = chosen.reserves or chosen.permits or chosen.pre_binds or chosen.post_binds
         found = self._acting_for[concerned] = chosen if is_any else None
         return found
@@ -119,11 +121,11 @@ class Profile:
 
 def make_profile(
     settings: ProfileSettings,
-    setting_of: Callable[[Mapping[str, Any]], Setting],
+    context_of: Callable[[Mapping[str, Any]], PluginContext],
     table: NodeTable,
     registry: Sequence[type[Plugin]] = REGISTRY,
 ) -> Profile:
-    """A profile from its settings. `setting_of` turns the arguments of a plugin into what it is made from."""
+    """A profile from its settings. `context_of` turns the arguments of a plugin into what it is made from."""
     known = named(registry)
     plugins: list[Plugin] = []
     for use in settings.plugins:
@@ -132,5 +134,5 @@ def make_profile(
             raise ConfigError(
                 f'profile "{settings.name}": there is no plugin "{use.name}"; there are {", ".join(sorted(known))}'
             )
-        plugins.append(make_plugin(kind, setting_of(settings.arguments.get(use.name, {}))))
+        plugins.append(make_plugin(kind, context_of(settings.arguments.get(use.name, {}))))
     return Profile(settings, plugins, table)

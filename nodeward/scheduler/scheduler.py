@@ -27,13 +27,13 @@ from nodeward.machinery.metrics import Metrics
 from nodeward.machinery.recorder import NORMAL, WARNING, EventRecorder
 from nodeward.scheduler.attempt import Attempt
 from nodeward.scheduler.binder import Binder
-from nodeward.scheduler.building import Reach, build_engine
-from nodeward.scheduler.following import Follower
+from nodeward.scheduler.engine_factory import SchedulerAccess, build_engine
+from nodeward.scheduler.event_handlers import EventHandlers
+from nodeward.scheduler.framework.context import FrameworkHandle, looked_up
 from nodeward.scheduler.framework.plugin import Plugin
-from nodeward.scheduler.guarding import guarded_wait
 from nodeward.scheduler.informer_listers import InformerListers
+from nodeward.scheduler.plugin_guard import guarded_wait
 from nodeward.scheduler.plugins import REGISTRY
-from nodeward.scheduler.plugins.setting import Handle, looked_up
 from nodeward.scheduler.queue.queued_pod import Place
 from nodeward.scheduler.settings import SchedulerSettings, default_profile
 from nodeward.scheduler.status_writer import StatusWriter
@@ -103,7 +103,7 @@ class Scheduler:
         self._wake = asyncio.Event()
         self._binder = Binder(self.engine, self._bound, self._failed, self._break, self._wake.set)
         self._writer = StatusWriter(client, observes=gates.enabled("PodObservedGenerationTracking"))
-        self._follower = Follower(self.engine, self._informers, listers, self._wake.set)
+        self._follower = EventHandlers(self.engine, self._informers, listers, self._wake.set)
         profiles = self.engine.profiles.values()
         self.engine.metrics.follow(
             self.engine.queue, self.engine.table, profiles, lambda: self._binder.under_way
@@ -263,12 +263,12 @@ class Scheduler:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._break(error)
 
-    def _handle(self, reach: Reach) -> Handle:
+    def _handle(self, reach: SchedulerAccess) -> FrameworkHandle:
         def activate(pod: Any) -> None:
             reach.activate(pod)
             self._wake.set()
 
-        return Handle(
+        return FrameworkHandle(
             client=self._client,
             clock=self._clock,
             recorder=self._recorder,

@@ -1,7 +1,7 @@
 """Pods that Permit plugins keep waiting between their decision and their binding.
 
-A plugin that answered WAIT later allows the pod or rejects it (through `Handle.waiting`); when its time is over, that
-is a rejection. Once all plugins allowed it, or one rejected it, the binding goes on or is given up.
+A plugin that answered WAIT later allows the pod or rejects it (through `FrameworkHandle.waiting`); when its time is
+over, that is a rejection. Once all plugins allowed it, or one rejected it, the binding goes on or is given up.
 
 What must stay true: the first verdict counts; no timer outlives it.
 """

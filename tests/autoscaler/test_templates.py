@@ -17,7 +17,7 @@ from nodeward.features import Gates, Version
 from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.node.features import discover
 from nodeward.kubelet.node.specification import NodeModel
-from nodeward.scheduler.explaining import explain_pod
+from nodeward.scheduler.explanation import explain_pod
 from nodeward.scheduler.framework.listers import FixedListers
 from nodeward.scheduler.settings import default_profile
 from tests.keps.ledger import statement

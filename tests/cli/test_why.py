@@ -11,7 +11,7 @@ import pytest
 
 from nodeward.cli.main import main
 from nodeward.cli.why_page import FEW_NODES, Answer, as_json, as_text
-from nodeward.scheduler.explaining import NodeExplanation, PodExplanation, Verdict
+from nodeward.scheduler.explanation import NodeExplanation, PluginRejection, PodExplanation
 from tests.e2e.cluster import Cluster, running_cluster
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -153,8 +153,8 @@ def test_a_configuration_of_the_scheduler_is_taken_into_account(why: Asking, tmp
 
 # -- the page alone
 
-TAINTED = (Verdict("TaintToleration", ("node(s) had untolerated taint(s)",), False),)
-SHORT = (Verdict("NodeResourcesFit", ("Insufficient cpu",), True),)
+TAINTED = (PluginRejection("TaintToleration", ("node(s) had untolerated taint(s)",), False),)
+SHORT = (PluginRejection("NodeResourcesFit", ("Insufficient cpu",), True),)
 
 
 def many() -> Answer:

@@ -17,11 +17,11 @@ from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.transport import ConnectionFailed, Request, Response
 from nodeward.machinery.virtual_loop import run_virtual
 from nodeward.scheduler.cache.table import NodeTable
-from nodeward.scheduler.framework.plugin import Cycle
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.plugin import CycleState
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code
 from nodeward.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
-from nodeward.scheduler.plugins.setting import Setting
 from nodeward.scheduler.queue.queued_pod import Place
 from tests.keps.ledger import statement
 from tests.scheduler.running import Cluster, cluster, node, pod
@@ -84,13 +84,13 @@ class Counting:
 def test_what_a_pod_needs_is_inferred_once_for_all_nodes_and_the_filter_only_reads_it() -> None:
     counting = Counting(FRAMEWORK)
     plugin = NodeDeclaredFeatures(
-        Setting(Gates.of("1.37"), Version.parse("1.37"), features=counting)  # type: ignore[arg-type]
+        PluginContext(Gates.of("1.37"), Version.parse("1.37"), features=counting)  # type: ignore[arg-type]
     )
     table = NodeTable()
     for number in range(50):
         table.upsert_node(node(f"n{number}", status=declaring(*([FEATURE] if number % 2 else []))))
     view = PodView(needy("p"))
-    cycle = Cycle(view)
+    cycle = CycleState(view)
     assert plugin.pre_filter(cycle, view, table).is_success
     assert counting.inferred == 1
     answer = plugin.filter_rows(cycle, table, table.rows())
@@ -189,7 +189,7 @@ def test_an_update_wakes_the_pod_only_if_it_changes_what_the_pod_needs() -> None
 
     run_virtual(main)
     # No field that decides today can be changed on a pod that waits, so the plugin itself is asked.
-    plugin = NodeDeclaredFeatures(Setting(Gates.of("1.37"), Version.parse("1.37")))
+    plugin = NodeDeclaredFeatures(PluginContext(Gates.of("1.37"), Version.parse("1.37")))
     hint = plugin.events_to_register()[1].hint
     assert hint is not None
     view = PodView(needy("p"))
@@ -204,12 +204,12 @@ def test_a_feature_nobody_has_heard_of_works_without_the_plugin_knowing_it() -> 
         scheduling_rule=lambda info: info.spec.host_network,
     )
     library = Framework((invented,))
-    plugin = NodeDeclaredFeatures(Setting(Gates.of("1.37"), Version.parse("1.37"), features=library))
+    plugin = NodeDeclaredFeatures(PluginContext(Gates.of("1.37"), Version.parse("1.37"), features=library))
     table = NodeTable()
     table.upsert_node(node("floats", status=declaring("Levitation")))
     table.upsert_node(node("sinks", status=declaring("ExtendWebSocketsToKubelet")))
     view = PodView(pod("p", hostNetwork=True))
-    cycle = Cycle(view)
+    cycle = CycleState(view)
     assert plugin.pre_filter(cycle, view, table).is_success
     statuses = {
         table.name_of(row): plugin.filter(cycle, view, table.view(row)) for row in table.rows().tolist()

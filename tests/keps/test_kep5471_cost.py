@@ -14,9 +14,9 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.features import Gates, Version
 from nodeward.machinery.clock import VirtualClock
-from nodeward.scheduler.building import alone
 from nodeward.scheduler.cache.node_taints import NODE_TAINTS, SPARE_TAINT_SETS
 from nodeward.scheduler.cycle import Engine
+from nodeward.scheduler.engine_factory import alone
 from nodeward.scheduler.framework.pod import PodView
 from tests.keps.effort import Digits, steps
 from tests.keps.ledger import statement

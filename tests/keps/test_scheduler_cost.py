@@ -8,7 +8,7 @@ from typing import Any
 from nodeward.api.core_v1.pod import Pod
 from nodeward.features import FRAMEWORK, Framework, Gates, PodInfo, Version
 from nodeward.machinery.clock import VirtualClock
-from nodeward.scheduler.building import alone
+from nodeward.scheduler.engine_factory import alone
 from nodeward.scheduler.framework.pod import PodView
 from tests.features.declared.objects import feature
 from tests.keps.effort import calls

@@ -66,8 +66,8 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(
         "scheduler-target-version-is-constant",
         _PLUGIN,
-        "self._version = setting.version",
-        "self._version = type(setting.version)(1, 37)",
+        "self._version = context.version",
+        "self._version = type(context.version)(1, 37)",
         ("5328-D20", "5328-D24"),
     ),
     Mutant(
@@ -80,15 +80,15 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(
         "no-list-wakes-a-pod-that-waits",
         _PLUGIN,
-        "return Hint.QUEUE if not had and self._features.match_node(needed, new).is_match else Hint.SKIP",
-        "return Hint.SKIP",
+        "return QueueingHint.QUEUE if has and not had else QueueingHint.SKIP",
+        "return QueueingHint.SKIP",
         ("5328-D28", "5328-D29"),
     ),
     Mutant(
         "every-list-wakes-a-pod-that-waits",
         _PLUGIN,
-        "return Hint.QUEUE if not had and self._features.match_node(needed, new).is_match else Hint.SKIP",
-        "return Hint.QUEUE",
+        "return QueueingHint.QUEUE if has and not had else QueueingHint.SKIP",
+        "return QueueingHint.QUEUE",
         ("5328-D28", "5328-D29"),
     ),
     # -- the kubelet

@@ -137,14 +137,14 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(
         "5471-scheduler-ignores-its-gate",
         "nodeward/scheduler/plugins/taint_toleration.py",
-        'self._numeric = setting.gates.enabled("TaintTolerationComparisonOperators")',
-        'self._numeric = setting.gates.knows("TaintTolerationComparisonOperators")',
+        'self._numeric = context.gates.enabled("TaintTolerationComparisonOperators")',
+        'self._numeric = context.gates.knows("TaintTolerationComparisonOperators")',
         ("5471-T23",),
     ),
     Mutant(
         "5471-scheduler-never-compares",
         "nodeward/scheduler/plugins/taint_toleration.py",
-        'self._numeric = setting.gates.enabled("TaintTolerationComparisonOperators")',
+        'self._numeric = context.gates.enabled("TaintTolerationComparisonOperators")',
         "self._numeric = False",
         ("5471-T7",),
     ),
@@ -172,8 +172,8 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(
         "5471-a-better-value-wakes-nobody",
         _PLUGIN,
-        "return Hint.QUEUE if was_blocked and not self._blocks(pod, new) else Hint.SKIP",
-        "return Hint.QUEUE if old is None and not self._blocks(pod, new) else Hint.SKIP",
+        "return QueueingHint.QUEUE if was_blocked and not self._blocks(pod, new) else QueueingHint.SKIP",
+        "return QueueingHint.QUEUE if old is None and not self._blocks(pod, new) else QueueingHint.SKIP",
         ("5471-T7", "5471-T42"),
     ),
     Mutant(

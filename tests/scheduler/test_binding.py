@@ -12,10 +12,11 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.transport import ConnectionFailed, Request, Response
 from nodeward.machinery.virtual_loop import run_virtual
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Registered, Resource
+from nodeward.scheduler.framework.context import FrameworkHandle, PluginContext
+from nodeward.scheduler.framework.events import Action, ClusterEvent, ClusterEventWithHint, Resource
 from nodeward.scheduler.framework.plugin import (
     BindPlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     PermitPlugin,
     Plugin,
@@ -25,7 +26,6 @@ from nodeward.scheduler.framework.plugin import (
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Code, Status, failed, unschedulable
-from nodeward.scheduler.plugins.setting import Handle, Setting
 from tests.scheduler.plugins.given import given
 from tests.scheduler.running import Cluster, cluster, node, pod
 
@@ -41,18 +41,18 @@ class Later(ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlug
         self.name = name  # type: ignore[misc]
         self.log = log
         self.answers: dict[str, Any] = {}
-        self.setting: Setting | None = None
+        self.context: PluginContext | None = None
 
     @property
     def shipped(self) -> type[Plugin]:
         return given(self)
 
     @property
-    def handle(self) -> Handle | None:
-        return self.setting.handle if self.setting is not None else None
+    def handle(self) -> FrameworkHandle | None:
+        return self.context.handle if self.context is not None else None
 
-    def events_to_register(self) -> tuple[Registered, ...]:
-        return (Registered(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)),)
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return (ClusterEventWithHint(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)),)
 
     def _answer(self, point: str, pod: PodView) -> Any:
         self.log.append(f"{self.name}.{point} {pod.name}")
@@ -63,27 +63,27 @@ class Later(ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlug
             raise answer
         return answer
 
-    def reserve(self, cycle: Cycle, pod: PodView, node: str) -> Status:
+    def reserve(self, cycle: CycleState, pod: PodView, node: str) -> Status:
         answer: Status = self._answer("reserve", pod)
         return answer
 
-    def unreserve(self, cycle: Cycle, pod: PodView, node: str) -> None:
+    def unreserve(self, cycle: CycleState, pod: PodView, node: str) -> None:
         self._answer("unreserve", pod)
 
-    def permit(self, cycle: Cycle, pod: PodView, node: str) -> tuple[Status, float]:
+    def permit(self, cycle: CycleState, pod: PodView, node: str) -> tuple[Status, float]:
         answer = self._answer("permit", pod)
         return answer if isinstance(answer, tuple) else (answer, 0.0)
 
-    async def pre_bind(self, cycle: Cycle, pod: PodView, node: str) -> Status:
+    async def pre_bind(self, cycle: CycleState, pod: PodView, node: str) -> Status:
         answer: Status = self._answer("pre_bind", pod)
         return answer
 
-    async def bind(self, cycle: Cycle, pod: PodView, node: str) -> Status:
+    async def bind(self, cycle: CycleState, pod: PodView, node: str) -> Status:
         self.answers.setdefault("bind", SKIP)
         answer: Status = self._answer("bind", pod)
         return answer
 
-    def post_bind(self, cycle: Cycle, pod: PodView, node: str) -> None:
+    def post_bind(self, cycle: CycleState, pod: PodView, node: str) -> None:
         self._answer("post_bind", pod)
 
 

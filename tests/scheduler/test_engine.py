@@ -9,14 +9,14 @@ import pytest
 from nodeward.features.declared import Version
 from nodeward.machinery.clock import RealClock
 from nodeward.scheduler.attempt import Attempt
-from nodeward.scheduler.building import alone, build_engine
 from nodeward.scheduler.cache.pod_class import PodClass
 from nodeward.scheduler.cycle import Engine
+from nodeward.scheduler.engine_factory import alone, build_engine
 from nodeward.scheduler.framework.plugin import (
-    Cycle,
+    CycleState,
     FilterPlugin,
-    MadeRoom,
     PostFilterPlugin,
+    PostFilterResult,
     PreFilterNodes,
     StatefulPlugin,
 )
@@ -133,7 +133,7 @@ class Odd(FilterPlugin):
     def __init__(self, answer: Any) -> None:
         self.answer = answer
 
-    def filter(self, cycle: Cycle, pod: PodView, node: Any) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: Any) -> Status:
         if isinstance(self.answer, Exception):
             raise self.answer
         answer: Status = self.answer
@@ -157,17 +157,17 @@ class Maker(PostFilterPlugin):
 
     name: ClassVar[str] = "Maker"
 
-    def __init__(self, made: MadeRoom) -> None:
+    def __init__(self, made: PostFilterResult) -> None:
         self.made = made
         self.seen: dict[str, Status] = {}
 
-    def post_filter(self, cycle: Cycle, pod: PodView, table: Any, rejected: Any) -> MadeRoom:
+    def post_filter(self, cycle: CycleState, pod: PodView, table: Any, rejected: Any) -> PostFilterResult:
         self.seen = dict(rejected)
         return self.made
 
 
 def test_room_that_is_made_is_promised() -> None:
-    maker = Maker(MadeRoom(SUCCESS, "a"))
+    maker = Maker(PostFilterResult(SUCCESS, "a"))
     made = engine(small("a"), more=(maker,))
     attempt = decide(made, mine("p", "2"))
     assert attempt.failure is not None
@@ -178,7 +178,7 @@ def test_room_that_is_made_is_promised() -> None:
 
 @pytest.mark.parametrize(("clears", "kept"), [(True, ""), (False, "a")])
 def test_a_promise_is_taken_back_only_if_it_is_of_no_use(clears: bool, kept: str) -> None:
-    maker = Maker(MadeRoom(unschedulable("preemption: not now."), clears=clears))
+    maker = Maker(PostFilterResult(unschedulable("preemption: not now."), clears=clears))
     made = engine(small("a"), more=(maker,))
     attempt = decide(made, mine("p", "2", status={"nominatedNodeName": "a"}))
     assert attempt.failure is not None
@@ -234,10 +234,10 @@ class Narrow(PreFilterNodes, StatefulPlugin):
     def concerns(self, pod: PodView, table: Any = None) -> bool:
         return "only" in pod.labels
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: Any) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: Any) -> Status:
         return SUCCESS
 
-    def only_nodes(self, cycle: Cycle, pod: PodView) -> list[str] | None:
+    def only_nodes(self, cycle: CycleState, pod: PodView) -> list[str] | None:
         return [pod.labels["only"]] if "only" in pod.labels else None
 
 

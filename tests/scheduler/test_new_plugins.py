@@ -17,16 +17,23 @@ from nodeward.machinery.client import PatchType
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from nodeward.scheduler.cache.columns import NodeColumn
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.context import PluginContext, make_plugin
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import (
     ColumnFilterPlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     FilterPlugin,
     Plugin,
     PreBindPlugin,
     PreFilterPlugin,
-    Rejected,
+    RejectedRows,
     ReservePlugin,
     ScorePlugin,
     StatefulPlugin,
@@ -34,8 +41,7 @@ from nodeward.scheduler.framework.plugin import (
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 from nodeward.scheduler.plugins import REGISTRY
-from nodeward.scheduler.plugins.setting import Setting, make_plugin
-from tests.scheduler.plugins.profile import setting
+from tests.scheduler.plugins.profile import context
 from tests.scheduler.running import Cluster, cluster, node, pod
 
 # -- one with a column, that reads of a pod what nobody else reads
@@ -60,21 +66,25 @@ class NodeKernel(PreFilterPlugin, ColumnFilterPlugin, EnqueueExtensions):
     pod_fields = (_wanted,)
     is_static: ClassVar[bool] = True
 
-    def events_to_register(self) -> Sequence[Registered]:
-        return (Registered(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_OTHER), self._after_node),)
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return (
+            ClusterEventWithHint(
+                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_OTHER), self._after_node
+            ),
+        )
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: Any) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: Any) -> Status:
         return SUCCESS if _wanted(pod) else SKIP
 
-    def filter_rows(self, cycle: Cycle, table: Any, rows: Any) -> Rejected | None:
+    def filter_rows(self, cycle: CycleState, table: Any, rows: Any) -> RejectedRows | None:
         is_old = table.column(KERNEL)[rows] < _wanted(cycle.pod)
-        return Rejected(np.where(is_old, 0, -1), (OLD,)) if is_old.any() else None
+        return RejectedRows(np.where(is_old, 0, -1), (OLD,)) if is_old.any() else None
 
-    def filter(self, cycle: Cycle, pod: PodView, node: Any) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: Any) -> Status:
         return OLD if _kernel(node.node.status.node_info) < _wanted(pod) else SUCCESS
 
-    def _after_node(self, pod: PodView, old: Any, new: Any) -> Hint:
-        return Hint.QUEUE if _kernel(new.status.node_info) >= _wanted(pod) else Hint.SKIP
+    def _after_node(self, pod: PodView, old: Any, new: Any) -> QueueingHint:
+        return QueueingHint.QUEUE if _kernel(new.status.node_info) >= _wanted(pod) else QueueingHint.SKIP
 
 
 def running_kernel(name: str, version: str) -> Any:
@@ -141,34 +151,34 @@ class LicenceSeats(
     concerns_pods_with: ClassVar[str] = "spec.tolerations"
     log: ClassVar[list[str]] = []
 
-    def __init__(self, setting: Setting) -> None:
-        self._listers, self._handle = setting.listers, setting.handle
+    def __init__(self, context: PluginContext) -> None:
+        self._listers, self._handle = context.listers, context.handle
         self._taken: dict[str, str] = {}
 
     def concerns(self, pod: PodView, table: Any = None) -> bool:
         return any(each.key == SEAT for each in pod.pod.spec.tolerations)
 
-    def events_to_register(self) -> Sequence[Registered]:
-        return (Registered(ClusterEvent(Lease, Action.ADD | Action.UPDATE), _after_lease),)
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return (ClusterEventWithHint(ClusterEvent(Lease, Action.ADD | Action.UPDATE), _after_lease),)
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: Any) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: Any) -> Status:
         self.log.append(f"pre_filter {pod.name}")
         return SUCCESS
 
-    def filter(self, cycle: Cycle, pod: PodView, node: Any) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: Any) -> Status:
         lease = self._listers.get(Lease, node.name, LICENCES)
         seats = (lease.spec.lease_duration_seconds or 0) if lease is not None else 0
         return SUCCESS if list(self._taken.values()).count(node.name) < seats else NO_SEAT
 
-    def reserve(self, cycle: Cycle, pod: PodView, node: str) -> Status:
+    def reserve(self, cycle: CycleState, pod: PodView, node: str) -> Status:
         self.log.append(f"reserve {pod.name}")
         self._taken[pod.uid] = node
         return SUCCESS
 
-    def unreserve(self, cycle: Cycle, pod: PodView, node: str) -> None:
+    def unreserve(self, cycle: CycleState, pod: PodView, node: str) -> None:
         self._taken.pop(pod.uid, None)
 
-    async def pre_bind(self, cycle: Cycle, pod: PodView, node: str) -> Status:
+    async def pre_bind(self, cycle: CycleState, pod: PodView, node: str) -> Status:
         assert self._handle is not None
         self.log.append(f"pre_bind {pod.name}")
         body = {"metadata": {"annotations": {SEAT: pod.name}}}
@@ -176,8 +186,8 @@ class LicenceSeats(
         return SUCCESS
 
 
-def _after_lease(pod: PodView, old: Lease | None, new: Lease) -> Hint:
-    return Hint.QUEUE if new.metadata.namespace == LICENCES else Hint.SKIP
+def _after_lease(pod: PodView, old: Lease | None, new: Lease) -> QueueingHint:
+    return QueueingHint.QUEUE if new.metadata.namespace == LICENCES else QueueingHint.SKIP
 
 
 def licensed(name: str) -> Pod:
@@ -255,10 +265,10 @@ class Misspelt(ColumnFilterPlugin):
     name: ClassVar[str] = "Misspelt"
     pod_fields = ()
 
-    def filter(self, cycle: Cycle, pod: PodView, node: Any) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: Any) -> Status:
         return SUCCESS
 
-    def filter_row(self, cycle: Cycle, table: Any, rows: Any) -> Rejected | None:
+    def filter_row(self, cycle: CycleState, table: Any, rows: Any) -> RejectedRows | None:
         return None
 
 
@@ -266,10 +276,10 @@ class Unclaimed(FilterPlugin):
     name: ClassVar[str] = "Unclaimed"
     pod_fields = ()
 
-    def filter(self, cycle: Cycle, pod: PodView, node: Any) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: Any) -> Status:
         return SUCCESS
 
-    def score(self, cycle: Cycle, pod: PodView, node: Any) -> int:
+    def score(self, cycle: CycleState, pod: PodView, node: Any) -> int:
         return 0
 
 
@@ -277,24 +287,24 @@ class UnclaimedAndMisspelt(FilterPlugin):
     name: ClassVar[str] = "UnclaimedAndMisspelt"
     pod_fields = ()
 
-    def filter(self, cycle: Cycle, pod: PodView, node: Any) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: Any) -> Status:
         return SUCCESS
 
-    def pre_filtre(self, cycle: Cycle, pod: PodView, table: Any) -> Status:
+    def pre_filtre(self, cycle: CycleState, pod: PodView, table: Any) -> Status:
         return SUCCESS
 
 
 class Undeclared(ScorePlugin):
     name: ClassVar[str] = "Undeclared"
 
-    def score(self, cycle: Cycle, pod: PodView, node: Any) -> int:
+    def score(self, cycle: CycleState, pod: PodView, node: Any) -> int:
         return 0
 
 
 class Nameless(FilterPlugin):
     pod_fields = ()
 
-    def filter(self, cycle: Cycle, pod: PodView, node: Any) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: Any) -> Status:
         return SUCCESS
 
 
@@ -317,7 +327,7 @@ class Nameless(FilterPlugin):
 )
 def test_a_plugin_that_is_not_what_it_claims_is_refused(kind: type[Plugin], text: str) -> None:
     with pytest.raises(ConfigError) as error:
-        make_plugin(kind, setting())
+        make_plugin(kind, context())
     assert str(error.value).startswith(f"scheduler plugin {kind.__name__}: ")
     assert text in str(error.value)
 
@@ -340,4 +350,4 @@ def test_events_of_a_kind_that_is_not_declared_are_refused() -> None:
 
 def test_the_shipped_plugins_are_what_they_claim() -> None:
     for kind in REGISTRY:
-        assert make_plugin(kind, setting()).name == kind.name
+        assert make_plugin(kind, context()).name == kind.name

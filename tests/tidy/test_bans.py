@@ -44,7 +44,7 @@ CATCHES_EVERYTHING = (
     "nodeward/machinery/serving/connection.py",
     "nodeward/controllers/runner.py",
     "nodeward/machinery/eager.py",
-    "nodeward/scheduler/guarding.py",
+    "nodeward/scheduler/plugin_guard.py",
 )
 
 #: Where a billion stands for something: the definition itself, and billions that are not nanoseconds.

@@ -20,10 +20,16 @@ from numpy.typing import NDArray
 from nodeward.scheduler.cache import diagnosis
 from nodeward.scheduler.cache.diagnosis import Diagnosis
 from nodeward.scheduler.cache.kept_column import KeptColumns
-from nodeward.scheduler.cache.plugin_set import Ints, Part, PluginSet
+from nodeward.scheduler.cache.plugin_set import Ints, PluginPart, PluginSet
 from nodeward.scheduler.cache.pod_class import PodClass
-from nodeward.scheduler.cache.preparing import Prepared, run_pre_filters, run_pre_scores
-from nodeward.scheduler.framework.plugin import Cycle, NotedFilterPlugin, Notes, Plugin, Rejected
+from nodeward.scheduler.cache.pre_filtering import PreFilterOutcome, run_pre_filters, run_pre_scores
+from nodeward.scheduler.framework.plugin import (
+    CycleState,
+    NotedFilterPlugin,
+    Plugin,
+    RejectedRows,
+    RejectionNotes,
+)
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status
 
@@ -64,7 +70,7 @@ class Pick(NamedTuple):
 
     row: int | None
     found: PodClass
-    cycle: Cycle
+    cycle: CycleState
 
 
 class PodClasses:
@@ -118,7 +124,7 @@ class PodClasses:
             return np.zeros(0, np.int64)
         return self._with_stateful(pod, found)[0] if found.stateful else np.flatnonzero(found.fits)
 
-    def cycle(self, pod: PodView) -> Cycle:
+    def cycle(self, pod: PodView) -> CycleState:
         """What plugins remember of the pod, for the later extension points. The caller may add to its own copy."""
         found = self._fresh(pod)
         return self._prepare(pod, found)[0] if found.stateful else own_cycle(pod, found.cycle)
@@ -171,7 +177,9 @@ class PodClasses:
             found.diagnosis = said
         return said
 
-    def _notes(self, pod: PodView, found: PodClass, rows: Ints, why: NDArray[np.int32]) -> Iterator[Notes]:
+    def _notes(
+        self, pod: PodView, found: PodClass, rows: Ints, why: NDArray[np.int32]
+    ) -> Iterator[RejectionNotes]:
         """What plugins can tell of the rows they rejected, beside the reason."""
         for part in self.plugins.filters:
             if isinstance(part.plugin, NotedFilterPlugin):
@@ -245,7 +253,9 @@ class PodClasses:
 
     # -- what must be asked for every pod
 
-    def _prepare(self, pod: PodView, found: PodClass) -> tuple[Cycle, list[Part], Prepared]:
+    def _prepare(
+        self, pod: PodView, found: PodClass
+    ) -> tuple[CycleState, list[PluginPart], PreFilterOutcome]:
         """A cycle of this pod's own, and the stateful filters that have something to say about it."""
         cycle = own_cycle(pod, found.cycle)
         asked = [part for part in self.plugins.pre_filters if part.name in found.stateful]
@@ -258,7 +268,7 @@ class PodClasses:
 
     def _with_stateful(
         self, pod: PodView, found: PodClass, among: Ints | None = None
-    ) -> tuple[Ints, Ints, Cycle]:
+    ) -> tuple[Ints, Ints, CycleState]:
         """The rows that fit this very pod, their scores, and its cycle."""
         table, watch = self._table, self.plugins.watch
         cycle, filters, prepared = self._prepare(pod, found)
@@ -287,16 +297,16 @@ class PodClasses:
                 totals += part.normalized(cycle, raw)
         return rows, totals, cycle
 
-    def _ask(self, part: Part, cycle: Cycle, rows: Ints) -> Rejected | None:
+    def _ask(self, part: PluginPart, cycle: CycleState, rows: Ints) -> RejectedRows | None:
         watch = self.plugins.watch
         if watch is None:
             return part.filter_rows(cycle, self._table, rows)
         return watch.filter_rows(part, cycle, self._table, rows)
 
 
-def own_cycle(pod: PodView, shared: Cycle) -> Cycle:
+def own_cycle(pod: PodView, shared: CycleState) -> CycleState:
     """A copy one pod's plugins may write to."""
-    return Cycle(pod, dict(shared.data), set(shared.skipped_filters), set(shared.skipped_scores))
+    return CycleState(pod, dict(shared.data), set(shared.skipped_filters), set(shared.skipped_scores))
 
 
 def _fitting(found: PodClass, among: Ints | None) -> Ints:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeward.scheduler.framework.plugin import Notes
+from nodeward.scheduler.framework.plugin import RejectionNotes
 from nodeward.scheduler.framework.status import Code, Status
 
 
@@ -60,7 +60,7 @@ def of_nodes(
     return Diagnosis(nodes, counts, tuple(sorted(rejected)), tuple(sorted(pending)), codes=codes, notes=notes)
 
 
-def counted(notes: Iterable[Notes]) -> dict[str, int]:
+def counted(notes: Iterable[RejectionNotes]) -> dict[str, int]:
     """On how many rows each note is."""
     found: dict[str, int] = {}
     for each in notes:

@@ -20,13 +20,13 @@ from nodeward.scheduler.cache.amounts import AMOUNT_FIELDS
 from nodeward.scheduler.framework.plugin import (
     ColumnFilterPlugin,
     ColumnScorePlugin,
-    Cycle,
+    CycleState,
     FilterPlugin,
     Plugin,
     PreFilterExtensions,
     PreFilterPlugin,
     PreScorePlugin,
-    Rejected,
+    RejectedRows,
     RowFilterPlugin,
     RowScorePlugin,
     ScoreExtensions,
@@ -41,7 +41,7 @@ from nodeward.scheduler.framework.status import SUCCESS, Status
 if TYPE_CHECKING:
     from nodeward.api.core_v1.node import Node
     from nodeward.scheduler.cache.node import NodeView
-    from nodeward.scheduler.cache.stopwatch import Stopwatch
+    from nodeward.scheduler.cache.plugin_timer import PluginTimer
     from nodeward.scheduler.cache.table import NodeTable
 
 Ints = NDArray[np.int64]
@@ -59,7 +59,7 @@ class PluginFailed(NodewardError):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PluginPart:
     """What one plugin does in one place. `rank` is its place in the order of all plugins."""
 
     rank: int
@@ -75,13 +75,13 @@ class Part:
     has_row_score: bool = False
     is_stateful: bool = False
 
-    def shared_state(self, cycle: Cycle, table: NodeTable) -> object:
+    def shared_state(self, cycle: CycleState, table: NodeTable) -> object:
         return self.plugin.shared_state(cycle, table)
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
+    def filter_rows(self, cycle: CycleState, table: NodeTable, rows: Ints) -> RejectedRows | None:
         """Which rows the plugin rejects, and why."""
         if self.has_column_filter:
-            answer: Rejected | None = self.plugin.filter_rows(cycle, table, rows)
+            answer: RejectedRows | None = self.plugin.filter_rows(cycle, table, rows)
             return answer
         reasons: dict[Status, int] = {}
         which = np.full(len(rows), -1, np.int64)
@@ -89,9 +89,9 @@ class Part:
             status: Status = self.plugin.filter(cycle, cycle.pod, table.view(row))
             if not status.is_success:
                 which[index] = reasons.setdefault(status, len(reasons))
-        return Rejected(which, tuple(reasons)) if reasons else None
+        return RejectedRows(which, tuple(reasons)) if reasons else None
 
-    def score_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
+    def score_rows(self, cycle: CycleState, table: NodeTable, rows: Ints) -> Ints:
         """The plugin's raw scores."""
         if self.has_column_score:
             answer: Ints = self.plugin.score_rows(cycle, table, rows)
@@ -99,7 +99,7 @@ class Part:
         score = self.plugin.score
         return np.array([score(cycle, cycle.pod, table.view(row)) for row in rows.tolist()], np.int64)
 
-    def normalized(self, cycle: Cycle, raw: Ints) -> Ints:
+    def normalized(self, cycle: CycleState, raw: Ints) -> Ints:
         """Raw scores of all feasible rows, as they count: from 0 to 100, times the weight."""
         scores: Ints = self.plugin.normalize(cycle, raw) if self.normalizes else raw
         return scores * self.weight
@@ -114,15 +114,15 @@ class PluginSet:
         weights: Mapping[str, int],
         disabled: Mapping[str, frozenset[str]] = _NOWHERE,
     ) -> None:
-        def at(point: str, kind: type[Plugin]) -> Iterable[Part]:
+        def at(point: str, kind: type[Plugin]) -> Iterable[PluginPart]:
             for rank, plugin in enumerate(plugins):
                 if isinstance(plugin, kind) and point not in disabled.get(plugin.name, ()):
                     yield _part(rank, plugin, weights)
 
-        self.pre_filters: tuple[Part, ...] = tuple(at("preFilter", PreFilterPlugin))
-        self.filters: tuple[Part, ...] = tuple(at("filter", FilterPlugin))
-        self.pre_scores: tuple[Part, ...] = tuple(at("preScore", PreScorePlugin))
-        self.scores: tuple[Part, ...] = tuple(part for part in at("score", ScorePlugin) if part.weight)
+        self.pre_filters: tuple[PluginPart, ...] = tuple(at("preFilter", PreFilterPlugin))
+        self.filters: tuple[PluginPart, ...] = tuple(at("filter", FilterPlugin))
+        self.pre_scores: tuple[PluginPart, ...] = tuple(at("preScore", PreScorePlugin))
+        self.scores: tuple[PluginPart, ...] = tuple(part for part in at("score", ScorePlugin) if part.weight)
         self._extensions = tuple(
             part for part in self.pre_filters if isinstance(part.plugin, PreFilterExtensions)
         )
@@ -131,7 +131,7 @@ class PluginSet:
             (*AMOUNT_FIELDS, *(field for each in plugins for field in getattr(each, "pod_fields", ())))
         )
         #: set while calls are to be timed
-        self.watch: Stopwatch | None = None
+        self.watch: PluginTimer | None = None
         stateful = [each for each in plugins if isinstance(each, StatefulPlugin)]
         self.stateful: Final = frozenset(each.name for each in stateful)
         self._asked_always = tuple(each for each in stateful if not each.concerns_pods_with)
@@ -141,7 +141,7 @@ class PluginSet:
             for path in paths
         )
 
-    def filter_plain(self, cycle: Cycle, pod: PodView, view: NodeView) -> Status:
+    def filter_plain(self, cycle: CycleState, pod: PodView, view: NodeView) -> Status:
         """The first rejection of one node, all filters asked in the form for one node."""
         for part in self.filters:
             if part.name in cycle.skipped_filters:
@@ -151,22 +151,22 @@ class PluginSet:
                 return status.of(part.name)
         return SUCCESS
 
-    def asked(self, cycle: Cycle, *, is_static: bool) -> tuple[Part, ...]:
+    def asked(self, cycle: CycleState, *, is_static: bool) -> tuple[PluginPart, ...]:
         """The filters that have something to say: those that look at the node alone, or those that look at pods."""
         skipped = cycle.skipped_filters
         return tuple(
             part for part in self.filters if part.is_static is is_static and part.name not in skipped
         )
 
-    def add_pod(self, cycle: Cycle, pod: PodView, added: PodView, node: Node) -> Status:
+    def add_pod(self, cycle: CycleState, pod: PodView, added: PodView, node: Node) -> Status:
         """Bring the cycle to what it would be with another pod on the node; the first that fails is told."""
         return self._extend("add_pod", cycle, pod, added, node)
 
-    def remove_pod(self, cycle: Cycle, pod: PodView, removed: PodView, node: Node) -> Status:
+    def remove_pod(self, cycle: CycleState, pod: PodView, removed: PodView, node: Node) -> Status:
         """Bring the cycle to what it would be without a pod of the node."""
         return self._extend("remove_pod", cycle, pod, removed, node)
 
-    def _extend(self, method: str, cycle: Cycle, pod: PodView, other: PodView, node: Node) -> Status:
+    def _extend(self, method: str, cycle: CycleState, pod: PodView, other: PodView, node: Node) -> Status:
         for part in self._extensions:
             if part.name in cycle.skipped_filters:
                 continue
@@ -184,8 +184,8 @@ class PluginSet:
         return frozenset(names) if names else _NOBODY
 
 
-def _part(rank: int, plugin: Plugin, weights: Mapping[str, int]) -> Part:
-    return Part(
+def _part(rank: int, plugin: Plugin, weights: Mapping[str, int]) -> PluginPart:
+    return PluginPart(
         rank,
         plugin.name,
         plugin,

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeward.scheduler.cache.kept_column import FEW, KeptColumns
-from nodeward.scheduler.cache.moving import moving_column
-from nodeward.scheduler.cache.plugin_set import Ints, Part, PluginFailed, PluginSet
-from nodeward.scheduler.cache.preparing import Prepared, run_pre_filters, run_pre_scores
-from nodeward.scheduler.framework.plugin import Cycle, Rejected
+from nodeward.scheduler.cache.placement_column import placement_column
+from nodeward.scheduler.cache.plugin_set import Ints, PluginFailed, PluginPart, PluginSet
+from nodeward.scheduler.cache.pre_filtering import PreFilterOutcome, run_pre_filters, run_pre_scores
+from nodeward.scheduler.framework.plugin import CycleState, RejectedRows
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status
 
@@ -48,7 +48,7 @@ class PodClass:
         self._table = table
         self._plugins = plugins
         self.stateful: Final = stateful
-        self.cycle: Final = Cycle(pod)
+        self.cycle: Final = CycleState(pod)
         #: what explains the numbers in the `why` columns, with the rank of the plugin
         self.reasons: Final[list[Status]] = []
         self.ranks: Final[list[int]] = []
@@ -75,12 +75,12 @@ class PodClass:
             for each in (*filters, *(part for part in scores if part not in filters))
             if each.has_shared_state
         ]
-        self._kept: Final = moving_column(columns, self._moving_filters, self._moving_scores, self.cycle)
+        self._kept: Final = placement_column(columns, self._moving_filters, self._moving_scores, self.cycle)
         self._shared: list[object] = []
         self._capacity = 0
         self._version = self._node_version = 0
 
-    def _prepare(self) -> Prepared:
+    def _prepare(self) -> PreFilterOutcome:
         plugins, cycle = self._plugins, self.cycle
         unconcerned = plugins.stateful - self.stateful
         cycle.skipped_filters.update(unconcerned)
@@ -269,7 +269,7 @@ class PodClass:
         """The sum of the scores that are not normalised."""
         return self._moving[rows] + self._fixed[rows]
 
-    def _sum(self, parts: Sequence[Part], rows: Ints) -> Ints:
+    def _sum(self, parts: Sequence[PluginPart], rows: Ints) -> Ints:
         total: Ints | None = None
         for part in parts:
             scores = self._score_rows(part, rows)
@@ -278,7 +278,7 @@ class PodClass:
             total = scores if total is None else total + scores
         return np.zeros(len(rows), np.int64) if total is None else total
 
-    def _score_rows(self, part: Part, rows: Ints) -> Ints:
+    def _score_rows(self, part: PluginPart, rows: Ints) -> Ints:
         watch = self._plugins.watch
         if watch is None:
             return part.score_rows(self.cycle, self._table, rows)
@@ -286,7 +286,7 @@ class PodClass:
 
     # -- reasons
 
-    def _judge(self, parts: Sequence[Part], why: NDArray[np.int32], rows: Ints) -> bool:
+    def _judge(self, parts: Sequence[PluginPart], why: NDArray[np.int32], rows: Ints) -> bool:
         """The first of the plugins that rejects a row explains it. Whether any was."""
         why[rows] = FITS
         has_rejected = False
@@ -314,7 +314,7 @@ class PodClass:
             if name_of(row) not in names:
                 self.static_why[row] = number
 
-    def number(self, part: Part, answer: Rejected) -> NDArray[np.int32]:
+    def number(self, part: PluginPart, answer: RejectedRows) -> NDArray[np.int32]:
         """The class' numbers of a plugin's reasons. An ERROR that was given to a row is raised."""
         for index, status in enumerate(answer.reasons):
             if status.code is Code.ERROR and (answer.which == index).any():

@@ -24,7 +24,7 @@ from nodeward.scheduler.framework.pod import PodView
 
 Ints: TypeAlias = NDArray[np.int64]
 #: Namespaces (None: all) and a selector (None: selects nothing).
-Part: TypeAlias = tuple[frozenset[str] | None, Labels | None]
+GroupPart: TypeAlias = tuple[frozenset[str] | None, Labels | None]
 _Key: TypeAlias = tuple[str, bool, tuple[tuple[str, str], ...]]
 
 #: What all tallies together may take, in bytes.
@@ -37,7 +37,7 @@ LONGEST_LOG: Final = 1024
 class Group:
     """The pods all parts mean. Pods that are being deleted may be left out."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[GroupPart, ...]
     with_terminating: bool = True
 
     def holds(self, namespace: str, labels: Mapping[str, str], *, is_terminating: bool) -> bool:

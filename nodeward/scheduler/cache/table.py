@@ -44,7 +44,7 @@ from nodeward.scheduler.cache.columns import (
 )
 from nodeward.scheduler.cache.labels import LabelColumns
 from nodeward.scheduler.cache.node import NodeView
-from nodeward.scheduler.cache.remembered import Remembered
+from nodeward.scheduler.cache.signature_memo import SignatureMemo
 from nodeward.scheduler.framework.pod import PodView
 
 #: Resources every table has, by their line; the order is that of the reasons Kubernetes gives.
@@ -83,7 +83,7 @@ class NodeTable:
         self.alive = np.zeros(rows, np.bool_)
         self.labels: Final = LabelColumns(self)
         self._declared = DeclaredColumns(self)
-        self.remembered: Final = Remembered()
+        self.remembered: Final = SignatureMemo()
         self._accountant = Accountant(self.line_of)
         self._row_of: dict[str, int] = {}
         self._names: list[str] = []

@@ -1,7 +1,7 @@
 """What is wrong with a plugin class, told when it is made: a misspelt method must not be one that is never called.
 
-Called by whoever makes plugins from a registry (`plugins/setting.py`). A plugin claims its extension points by type, so
-a method that is missing, or that belongs to a point it does not claim, can be named together with what was meant.
+Called by `make_plugin` in `context.py`, for every plugin of every profile. A plugin claims its extension points by
+type, so a method that is missing, or that belongs to a point it does not claim, can be named with what was meant.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class ClusterEvent:
         return is_same and bool(self.action & other.action or other.action is Action.NONE)
 
 
-class Hint(Enum):
+class QueueingHint(Enum):
     """What a plugin makes of an event."""
 
     QUEUE = "Queue"
@@ -86,12 +86,12 @@ class Hint(Enum):
 
 
 #: (waiting pod, object before or None, object after or None) -> hint. Objects are what the informers hold.
-HintFunction: TypeAlias = "Callable[[PodView, Any, Any], Hint]"
+QueueingHintFunction: TypeAlias = "Callable[[PodView, Any, Any], QueueingHint]"
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class ClusterEventWithHint:
     """One line of a plugin's `events_to_register`."""
 
     event: ClusterEvent
-    hint: HintFunction | None = None
+    hint: QueueingHintFunction | None = None

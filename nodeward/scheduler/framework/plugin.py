@@ -12,14 +12,14 @@ What a plugin declares beside its methods:
 * `name`, `default_weight`, `gate`: its entry in the default profile;
 * `pod_fields`: what of a pod its filter and score answers depend on. Answers are shared by all pods that are equal in
   the fields of all plugins (`signature.py`), and worked out again only for rows of nodes that changed;
-* `objects`: kinds beside nodes and pods that it looks up (`Setting.listers`) or wakes pods for; the scheduler
+* `objects`: kinds beside nodes and pods that it looks up (`PluginContext.listers`) or wakes pods for; the scheduler
   runs informers for them;
 * columns of the node table, as `NodeColumn` or `NodeIndex` values (`cache/columns.py`) that it asks the table for;
 * `is_static = True`: its answers depend on the node object alone, so that a placement does not make it answer again.
 
 A filter has the form for one node (`FilterPlugin`, asked in what-if questions of preemption) and, if many pods need it,
 also the form for many nodes (`ColumnFilterPlugin`); the same holds for scores. A test proves that the forms of the
-shipped plugins agree. `Cycle` carries what a plugin worked out for one pod in `pre_filter` to its later calls.
+shipped plugins agree. `CycleState` carries what a plugin worked out for one pod in `pre_filter` to its later calls.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nodeward.scheduler.framework.events import Registered
+from nodeward.scheduler.framework.events import ClusterEventWithHint
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.signature import PodField
 from nodeward.scheduler.framework.status import Status
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from nodeward.api.meta import KubeObject
     from nodeward.scheduler.cache.node import NodeView
     from nodeward.scheduler.cache.table import NodeTable
-    from nodeward.scheduler.plugins.setting import Setting
+    from nodeward.scheduler.framework.context import PluginContext
 
     Bools = NDArray[np.bool_]
     Ints = NDArray[np.int64]
@@ -52,7 +52,7 @@ MAX_SCORE = 100
 
 
 @dataclass(slots=True)
-class Cycle:
+class CycleState:
     """What plugins remember for one signature (or, if stateful, for one pod) between their calls."""
 
     pod: PodView
@@ -61,14 +61,14 @@ class Cycle:
     skipped_filters: set[str] = field(default_factory=set)
     skipped_scores: set[str] = field(default_factory=set)
 
-    def copy(self) -> Cycle:
+    def copy(self) -> CycleState:
         """A cycle that can be changed without this one: values that have a `copy()` are copied."""
         data = {name: value.copy() if hasattr(value, "copy") else value for name, value in self.data.items()}
-        return Cycle(self.pod, data, set(self.skipped_filters), set(self.skipped_scores))
+        return CycleState(self.pod, data, set(self.skipped_filters), set(self.skipped_scores))
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedRows:
     """A filter's column answer: which of the asked rows do not fit, and how each is explained.
 
     `reasons[i]` explains rows whose `which == i`; its code says whether preemption can help.
@@ -80,7 +80,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
+class RejectionNotes:
     """What exactly a plugin has against rows it rejected: `texts[which[i]]` are the notes on the i-th of them."""
 
     which: Ints
@@ -102,9 +102,9 @@ class Plugin(ABC):
     #: whether its answers depend on the node object alone
     is_static: ClassVar[bool] = False
 
-    def __init__(self, setting: Setting) -> None:
-        """`setting` is all that may shape a plugin; one that needs nothing of it has no `__init__`."""
-        del setting
+    def __init__(self, context: PluginContext) -> None:
+        """`context` is all that may shape a plugin; one that needs nothing of it has no `__init__`."""
+        del context
 
 
 # -- before a pod is tried
@@ -126,7 +126,7 @@ class EnqueueExtensions(Plugin):
     """A plugin that can reject pods and does not claim this is taken to be helped by every event."""
 
     @abstractmethod
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Name the events that may make a pod schedulable that this plugin rejected."""
 
 
@@ -135,13 +135,13 @@ class EnqueueExtensions(Plugin):
 
 class PreFilterPlugin(Plugin):
     @abstractmethod
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         """Work out what the filter needs, once; SKIP: the filter has nothing to say about this pod."""
 
 
 class PreFilterNodes(PreFilterPlugin):
     @abstractmethod
-    def only_nodes(self, cycle: Cycle, pod: PodView) -> Sequence[str] | None:
+    def only_nodes(self, cycle: CycleState, pod: PodView) -> Sequence[str] | None:
         """Name the only nodes the pod can go to, if the plugin knows (None: any)."""
 
 
@@ -152,23 +152,23 @@ class PreFilterExtensions(PreFilterPlugin):
     """
 
     @abstractmethod
-    def add_pod(self, cycle: Cycle, pod: PodView, added: PodView, node: Node) -> Status:
+    def add_pod(self, cycle: CycleState, pod: PodView, added: PodView, node: Node) -> Status:
         """Bring the cycle to what it would be if `added` were on the node."""
 
     @abstractmethod
-    def remove_pod(self, cycle: Cycle, pod: PodView, removed: PodView, node: Node) -> Status:
+    def remove_pod(self, cycle: CycleState, pod: PodView, removed: PodView, node: Node) -> Status:
         """Bring the cycle to what it would be if `removed` were not on the node."""
 
 
 class FilterPlugin(Plugin):
     @abstractmethod
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
         """Say whether the pod can go to one node."""
 
 
 class ColumnFilterPlugin(FilterPlugin):
     @abstractmethod
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
+    def filter_rows(self, cycle: CycleState, table: NodeTable, rows: Ints) -> RejectedRows | None:
         """Say which of `rows` do not fit (None: all fit)."""
 
 
@@ -176,7 +176,7 @@ class NotedFilterPlugin(ColumnFilterPlugin):
     """A filter whose reasons are few, so that nodes can be counted by them, and that can tell more of each node."""
 
     @abstractmethod
-    def rejection_notes(self, pod: PodView, table: NodeTable, rows: Ints) -> Notes:
+    def rejection_notes(self, pod: PodView, table: NodeTable, rows: Ints) -> RejectionNotes:
         """Say what exactly it has against rows that its `filter_rows` rejected. Asked when a failure is told."""
 
 
@@ -184,16 +184,16 @@ class RowFilterPlugin(ColumnFilterPlugin):
     """A filter that answers quickly for one row. Pods with equal keys share its answers."""
 
     @abstractmethod
-    def row_key(self, cycle: Cycle) -> Hashable:
+    def row_key(self, cycle: CycleState) -> Hashable:
         """Name all that the answers for a row depend on, beside what is in the row."""
 
     @abstractmethod
-    def fits_row(self, cycle: Cycle, table: NodeTable, row: int) -> bool:
+    def fits_row(self, cycle: CycleState, table: NodeTable, row: int) -> bool:
         """Answer as `filter_rows` does, for one row."""
 
 
 @dataclass(frozen=True, slots=True)
-class MadeRoom:
+class PostFilterResult:
     """What a PostFilter plugin answers. SUCCESS: the pod is to wait for `node`, once `work` is done."""
 
     status: Status
@@ -207,8 +207,8 @@ class MadeRoom:
 class PostFilterPlugin(Plugin):
     @abstractmethod
     def post_filter(
-        self, cycle: Cycle, pod: PodView, table: NodeTable, rejected: Mapping[str, Status]
-    ) -> MadeRoom:
+        self, cycle: CycleState, pod: PodView, table: NodeTable, rejected: Mapping[str, Status]
+    ) -> PostFilterResult:
         """No node fits (`rejected` says why, by name): make room, or explain why that is impossible."""
 
 
@@ -217,19 +217,19 @@ class PostFilterPlugin(Plugin):
 
 class PreScorePlugin(Plugin):
     @abstractmethod
-    def pre_score(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         """Work out what the score needs; SKIP: all nodes are alike to this plugin."""
 
 
 class ScorePlugin(Plugin):
     @abstractmethod
-    def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int:
+    def score(self, cycle: CycleState, pod: PodView, node: NodeView) -> int:
         """Give the raw score of one node."""
 
 
 class ColumnScorePlugin(ScorePlugin):
     @abstractmethod
-    def score_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
+    def score_rows(self, cycle: CycleState, table: NodeTable, rows: Ints) -> Ints:
         """Give the raw scores of `rows`."""
 
 
@@ -237,11 +237,11 @@ class RowScorePlugin(ColumnScorePlugin):
     """A score that is quick for one row. Pods with equal keys share it."""
 
     @abstractmethod
-    def row_key(self, cycle: Cycle) -> Hashable:
+    def row_key(self, cycle: CycleState) -> Hashable:
         """Name all that the score of a row depends on, beside what is in the row."""
 
     @abstractmethod
-    def score_row(self, cycle: Cycle, table: NodeTable, row: int) -> int:
+    def score_row(self, cycle: CycleState, table: NodeTable, row: int) -> int:
         """Give what `score_rows` gives, for one row."""
 
 
@@ -249,7 +249,7 @@ class ScoreExtensions(ScorePlugin):
     """Without this, raw scores are taken as they are: from 0 to 100."""
 
     @abstractmethod
-    def normalize(self, cycle: Cycle, scores: Ints) -> Ints:
+    def normalize(self, cycle: CycleState, scores: Ints) -> Ints:
         """Bring the raw scores of all feasible nodes to 0..100."""
 
 
@@ -273,7 +273,7 @@ class StatefulPlugin(Plugin):
 
 class SharedStatePlugin(Plugin):
     @abstractmethod
-    def shared_state(self, cycle: Cycle, table: NodeTable) -> object:
+    def shared_state(self, cycle: CycleState, table: NodeTable) -> object:
         """Give a value that the answers for all rows depend on; when it changes, all rows are asked anew."""
 
 
@@ -282,35 +282,35 @@ class SharedStatePlugin(Plugin):
 
 class ReservePlugin(Plugin):
     @abstractmethod
-    def reserve(self, cycle: Cycle, pod: PodView, node: str) -> Status:
+    def reserve(self, cycle: CycleState, pod: PodView, node: str) -> Status:
         """Take what the pod needs on the node, in memory, before the next pod is decided about."""
 
     @abstractmethod
-    def unreserve(self, cycle: Cycle, pod: PodView, node: str) -> None:
+    def unreserve(self, cycle: CycleState, pod: PodView, node: str) -> None:
         """Undo; called in reverse order for every plugin if anything later fails. Must not fail itself."""
 
 
 class PermitPlugin(Plugin):
     @abstractmethod
-    def permit(self, cycle: Cycle, pod: PodView, node: str) -> tuple[Status, float]:
+    def permit(self, cycle: CycleState, pod: PodView, node: str) -> tuple[Status, float]:
         """Answer SUCCESS, a rejection, or WAIT with the seconds after which waiting is a rejection."""
 
 
 class PreBindPlugin(Plugin):
     @abstractmethod
-    async def pre_bind(self, cycle: Cycle, pod: PodView, node: str) -> Status:
+    async def pre_bind(self, cycle: CycleState, pod: PodView, node: str) -> Status:
         """Do what the API must know before the pod is bound."""
 
 
 class BindPlugin(Plugin):
     @abstractmethod
-    async def bind(self, cycle: Cycle, pod: PodView, node: str) -> Status:
+    async def bind(self, cycle: CycleState, pod: PodView, node: str) -> Status:
         """Bind the pod; SKIP passes it to the next bind plugin."""
 
 
 class PostBindPlugin(Plugin):
     @abstractmethod
-    def post_bind(self, cycle: Cycle, pod: PodView, node: str) -> None:
+    def post_bind(self, cycle: CycleState, pod: PodView, node: str) -> None:
         """Hear that the pod is bound."""
 
 

@@ -6,19 +6,19 @@ from typing import ClassVar
 
 from nodeward.api.errors import ApiError
 from nodeward.base.errors import WorldError
-from nodeward.scheduler.framework.plugin import BindPlugin, Cycle
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.plugin import BindPlugin, CycleState
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status, failed
-from nodeward.scheduler.plugins.setting import Setting
 
 
 class DefaultBinder(BindPlugin):
     name: ClassVar[str] = "DefaultBinder"
 
-    def __init__(self, setting: Setting) -> None:
-        self._handle = setting.handle
+    def __init__(self, context: PluginContext) -> None:
+        self._handle = context.handle
 
-    async def bind(self, cycle: Cycle, pod: PodView, node: str) -> Status:
+    async def bind(self, cycle: CycleState, pod: PodView, node: str) -> Status:
         if self._handle is None:
             return failed("there is no API to bind with")
         try:

@@ -16,14 +16,21 @@ from numpy.typing import NDArray
 
 from nodeward.api.policy_v1 import PodDisruptionBudget
 from nodeward.base.invariant import InvariantBroken
-from nodeward.scheduler.cache.tenants import TenantRows
+from nodeward.scheduler.cache.ranked_pods import RankedPodRows
 from nodeward.scheduler.fit_error import fit_error_message
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.context import FrameworkHandle, PluginContext
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import (
-    Cycle,
+    CycleState,
     EnqueueExtensions,
-    MadeRoom,
     PostFilterPlugin,
+    PostFilterResult,
     PreEnqueuePlugin,
 )
 from nodeward.scheduler.framework.pod import PodView
@@ -32,7 +39,6 @@ from nodeward.scheduler.plugins.preemption.budgets import Budgets
 from nodeward.scheduler.plugins.preemption.candidate import Wanted
 from nodeward.scheduler.plugins.preemption.eviction import Evictions, is_terminating_by_preemption
 from nodeward.scheduler.plugins.preemption.search import Search
-from nodeward.scheduler.plugins.setting import Handle, Setting
 from nodeward.scheduler.rejections import Rejections
 
 if TYPE_CHECKING:
@@ -46,46 +52,46 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     name: ClassVar[str] = "DefaultPreemption"
     objects = (PodDisruptionBudget,)
 
-    def __init__(self, setting: Setting) -> None:
-        arguments = setting.arguments
+    def __init__(self, context: PluginContext) -> None:
+        arguments = context.arguments
         default = Wanted()
         self._wanted = Wanted(
             int(arguments.get("minCandidateNodesPercentage", default.percentage)),
             int(arguments.get("minCandidateNodesAbsolute", default.absolute)),
         )
-        self._listers = setting.listers
+        self._listers = context.listers
         self._budgets = Budgets(())
         self._budgets_version: int | None = None
         self._table: NodeTable | None = None
-        self._tenants: TenantRows | None = None
+        self._tenants: RankedPodRows | None = None
         self._offset = 0
-        self._handle = setting.handle
+        self._handle = context.handle
         self._evictions: Evictions | None = None
-        if setting.handle is not None:
-            self._evictions = Evictions(self.name, setting.handle, self._seen)
-            self._attempts = setting.handle.metrics.counter(
+        if context.handle is not None:
+            self._evictions = Evictions(self.name, context.handle, self._seen)
+            self._attempts = context.handle.metrics.counter(
                 "scheduler_preemption_attempts_total", "Attempts to preempt until now."
             )
 
-    def events_to_register(self) -> Sequence[Registered]:
-        return (Registered(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), _after_pod_is_gone),)
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return (ClusterEventWithHint(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), _after_pod_is_gone),)
 
     def pre_enqueue(self, pod: PodView) -> Status:
         is_running = self._evictions is not None and self._evictions.is_running(pod.uid)
         return WAITING if is_running else SUCCESS
 
     def post_filter(
-        self, cycle: Cycle, pod: PodView, table: NodeTable, rejected: Mapping[str, Status]
-    ) -> MadeRoom:
+        self, cycle: CycleState, pod: PodView, table: NodeTable, rejected: Mapping[str, Status]
+    ) -> PostFilterResult:
         handle, evictions = self._handle, self._evictions
         if handle is None or evictions is None:
             raise InvariantBroken("preemption was asked to act where nothing can be done")
         self._attempts.inc()
         hindrance = self._hindrance(pod, table, rejected, handle)
         if hindrance:
-            return MadeRoom(unschedulable(f"preemption: {hindrance}"))
+            return PostFilterResult(unschedulable(f"preemption: {hindrance}"))
         if not table.count:
-            return MadeRoom(failed("preemption: no nodes available"))
+            return PostFilterResult(failed("preemption: no nodes available"))
         rows = _hopeful(rejected, table)
         reasons: Counter[str] = Counter()
         if len(rows):
@@ -106,15 +112,15 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
                 count = len(found.best.victims)
                 text = f"found a potential placement for pod on node {found.best.node}, preempting {count} victims"
                 status = Status(Code.SUCCESS, (f"preemption: {text}",))
-                return MadeRoom(status, found.best.node, evictions.begin(pod, found.best))
+                return PostFilterResult(status, found.best.node, evictions.begin(pod, found.best))
             reasons = found.reasons
         if table.count > len(rows):
             reasons[NOT_HELPFUL] += table.count - len(rows)
         text = fit_error_message(table.count, reasons)
-        return MadeRoom(unschedulable(f"preemption: {text}"), clears=True)
+        return PostFilterResult(unschedulable(f"preemption: {text}"), clears=True)
 
     def _hindrance(
-        self, pod: PodView, table: NodeTable, rejected: Mapping[str, Status], handle: Handle
+        self, pod: PodView, table: NodeTable, rejected: Mapping[str, Status], handle: FrameworkHandle
     ) -> str:
         """Why this pod may not preempt now, or ""."""
         if pod.pod.spec.preemption_policy == "Never":
@@ -132,9 +138,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         )
         return "not eligible due to a terminating pod on the nominated node." if is_waiting else ""
 
-    def _tenants_of(self, table: NodeTable) -> TenantRows:
+    def _tenants_of(self, table: NodeTable) -> RankedPodRows:
         if self._tenants is None or self._table is not table:
-            self._table, self._tenants = table, TenantRows(table)
+            self._table, self._tenants = table, RankedPodRows(table)
         self._tenants.refresh()
         return self._tenants
 
@@ -156,6 +162,6 @@ def _hopeful(rejected: Mapping[str, Status], table: NodeTable) -> NDArray[np.int
     return table.rows_of(name for name, status in rejected.items() if status.code is Code.UNSCHEDULABLE)
 
 
-def _after_pod_is_gone(pod: PodView, old: Any, new: Any) -> Hint:
+def _after_pod_is_gone(pod: PodView, old: Any, new: Any) -> QueueingHint:
     # That its victims go is what the pod waits for, but whether that helps is for the filters to say that rejected it.
-    return Hint.SKIP
+    return QueueingHint.SKIP

@@ -15,7 +15,7 @@ from nodeward.scheduler.cache.images import IMAGES, Image, Images
 from nodeward.scheduler.framework.plugin import (
     MAX_SCORE,
     ColumnScorePlugin,
-    Cycle,
+    CycleState,
     PreScorePlugin,
     SharedStatePlugin,
 )
@@ -38,17 +38,17 @@ class ImageLocality(PreScorePlugin, ColumnScorePlugin, SharedStatePlugin):
     pod_fields = ("spec.containers[*].image", "spec.init_containers[*].image", "spec.volumes[*].image")
     is_static: ClassVar[bool] = True
 
-    def pre_score(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         cycle.data[self.name] = wanted_images(pod), table.node_index(IMAGES)
         return SUCCESS
 
-    def shared_state(self, cycle: Cycle, table: NodeTable) -> object:
+    def shared_state(self, cycle: CycleState, table: NodeTable) -> object:
         wanted, images = _kept(cycle)
         known = [(image.size, image.nodes) for image in map(images.get, wanted) if image is not None]
         # As long as nobody has any of them, the number of nodes does not matter.
         return (table.count, known) if known else None
 
-    def score_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def score_rows(self, cycle: CycleState, table: NodeTable, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         wanted, images = _kept(cycle)
         sums = np.zeros(table.capacity, np.int64)
         for name in wanted:
@@ -58,7 +58,7 @@ class ImageLocality(PreScorePlugin, ColumnScorePlugin, SharedStatePlugin):
         largest = LARGEST * len(wanted)
         return MAX_SCORE * (sums[rows].clip(SMALLEST, largest) - SMALLEST) // (largest - SMALLEST)
 
-    def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int:
+    def score(self, cycle: CycleState, pod: PodView, node: NodeView) -> int:
         wanted, images = _kept(cycle)
         here = {name for listed in node.node.status.images for name in listed.names}
         found = (images.get(name) for name in wanted if name in here)
@@ -75,7 +75,7 @@ def wanted_images(pod: PodView) -> list[str]:
     return [f"{name}:latest" if name.rfind(":") <= name.rfind("/") else name for name in names]
 
 
-def _kept(cycle: Cycle) -> tuple[list[str], Images]:
+def _kept(cycle: CycleState) -> tuple[list[str], Images]:
     """What `pre_score` left: the images the pod wants, and where images are."""
     kept: tuple[list[str], Images] = cycle.data[ImageLocality.name]
     return kept

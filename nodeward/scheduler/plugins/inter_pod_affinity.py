@@ -20,26 +20,26 @@ from nodeward.api.core_v1.cluster import Namespace
 from nodeward.api.core_v1.node import Node
 from nodeward.rules.pod_affinity import PodTerms, Term, terms_of, understood_terms_of
 from nodeward.rules.selectors import SelectorError
-from nodeward.scheduler.cache.held_terms import HELD_TERMS, Held, Use
+from nodeward.scheduler.cache.existing_terms import EXISTING_TERMS, ExistingTerm, TermUse
 from nodeward.scheduler.cache.labels import LabelColumns, sum_by_slot
-from nodeward.scheduler.cache.pod_groups import POD_GROUPS, Group, Part
-from nodeward.scheduler.framework.events import Registered
+from nodeward.scheduler.cache.pod_groups import POD_GROUPS, Group, GroupPart
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.events import ClusterEventWithHint
 from nodeward.scheduler.framework.plugin import (
     MAX_SCORE,
     ColumnFilterPlugin,
     ColumnScorePlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     PreFilterExtensions,
     PreScorePlugin,
-    Rejected,
+    RejectedRows,
     ScoreExtensions,
     StatefulPlugin,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 from nodeward.scheduler.plugins.inter_pod_affinity_hints import InterPodAffinityHints
-from nodeward.scheduler.plugins.setting import Setting
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
@@ -57,7 +57,7 @@ _SCORES: Final = "InterPodAffinity/scores"
 
 
 @dataclass(slots=True)
-class Wishes:
+class ResolvedTerms:
     """What is the same for all pods of one signature as long as namespaces and terms are: who means whom."""
 
     namespaces: int
@@ -68,29 +68,31 @@ class Wishes:
     apart: tuple[tuple[str, Group], ...]
     liked: tuple[tuple[str, int, Group], ...]
     #: what pods that are there ask of this one
-    held: tuple[Held, ...]
+    held: tuple[ExistingTerm, ...]
     #: whether it has its own company
     likes_itself: bool
     namespace_labels: Mapping[str, str]
 
 
 @dataclass(slots=True)
-class Found:
+class AffinityFilterState:
     """What a filter needs: the pods that count, per topology key and value."""
 
-    wishes: Wishes
+    resolved: ResolvedTerms
     labels: LabelColumns
     near: Sums
     apart: Sums
     repelled: Sums
 
-    def copy(self) -> Found:
-        return Found(self.wishes, self.labels, _copy(self.near), _copy(self.apart), _copy(self.repelled))
+    def copy(self) -> AffinityFilterState:
+        return AffinityFilterState(
+            self.resolved, self.labels, _copy(self.near), _copy(self.apart), _copy(self.repelled)
+        )
 
     @property
     def is_first(self) -> bool:
         """Whether the pod wants company of its own kind, and there is none anywhere yet."""
-        return self.wishes.likes_itself and not any(sums.any() for sums in self.near.values())
+        return self.resolved.likes_itself and not any(sums.any() for sums in self.near.values())
 
     def count(self, sums: Sums, key: str, node: Node, amount: int) -> None:
         """`amount` more pods on a node, in what-if."""
@@ -117,54 +119,54 @@ class InterPodAffinity(
     objects = (Namespace,)
     pod_fields = ("metadata.namespace", "metadata.labels", "spec.affinity")
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting.listers)
-        self._hard_weight = int(setting.arguments.get("hardPodAffinityWeight", 1))
-        self._ignores_others = bool(setting.arguments.get("ignorePreferredTermsOfExistingPods", False))
+    def __init__(self, context: PluginContext) -> None:
+        super().__init__(context.listers)
+        self._hard_weight = int(context.arguments.get("hardPodAffinityWeight", 1))
+        self._ignores_others = bool(context.arguments.get("ignorePreferredTermsOfExistingPods", False))
 
     def concerns(self, pod: PodView, table: NodeTable | None = None) -> bool:
         """Whether it asks anything of other pods, or (if the table is given) one of those there of it."""
         affinity = pod.pod.spec.affinity
         if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
             return True
-        if table is None or not len(table.pod_index(HELD_TERMS)):
+        if table is None or not len(table.pod_index(EXISTING_TERMS)):
             return False
-        return bool(self._wishes(pod, table).held)
+        return bool(self._resolved_terms(pod, table).held)
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return self.hints()
 
     # -- filter
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         cycle.data.pop(self.name, None)
-        if pod.pod.spec.affinity is None and not len(table.pod_index(HELD_TERMS)):
+        if pod.pod.spec.affinity is None and not len(table.pod_index(EXISTING_TERMS)):
             return SKIP
         try:
-            wishes = self._wishes(pod, table)
+            resolved = self._resolved_terms(pod, table)
         except SelectorError as error:
             return unresolvable(f"parsing pod: {error}")
         repelled: Sums = {}
-        for held in wishes.held:
-            if held.use is Use.REPELS:
+        for held in resolved.held:
+            if held.use is TermUse.REPELS:
                 _add(repelled, table.labels, held)
-        terms = wishes.terms
+        terms = resolved.terms
         if not terms.near and not terms.apart and not any(sums.any() for sums in repelled.values()):
             return SKIP
         near: Sums = {}
-        if wishes.near is not None:
-            column = table.pod_index(POD_GROUPS).tally(wishes.near).column
+        if resolved.near is not None:
+            column = table.pod_index(POD_GROUPS).tally(resolved.near).column
             for key in {term.topology_key: None for term in terms.near}:
                 near[key] = _by_value(table.labels, key, column)
         apart: Sums = {}
-        for key, group in wishes.apart:
+        for key, group in resolved.apart:
             sums = _by_value(table.labels, key, table.pod_index(POD_GROUPS).tally(group).column)
             apart[key] = apart[key] + sums if key in apart else sums
-        cycle.data[self.name] = Found(wishes, table.labels, near, apart, repelled)
+        cycle.data[self.name] = AffinityFilterState(resolved, table.labels, near, apart, repelled)
         return SUCCESS
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
-        found: Found = cycle.data[self.name]
+    def filter_rows(self, cycle: CycleState, table: NodeTable, rows: Ints) -> RejectedRows | None:
+        found: AffinityFilterState = cycle.data[self.name]
         which = np.full(len(rows), -1, np.int64)
         _mark(which, 2, found.repelled, table.labels, rows)
         _mark(which, 1, found.apart, table.labels, rows)
@@ -176,10 +178,10 @@ class InterPodAffinity(
                 here[-1] = False
                 fits &= here[table.labels.slots(key)[0].take(rows)]
             which[~fits] = 0
-        return Rejected(which, (NEAR, APART, REPELLED)) if which.max(initial=-1) >= 0 else None
+        return RejectedRows(which, (NEAR, APART, REPELLED)) if which.max(initial=-1) >= 0 else None
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
-        found: Found | None = cycle.data.get(self.name)
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
+        found: AffinityFilterState | None = cycle.data.get(self.name)
         if found is None:
             return SUCCESS
         labels = node.node.metadata.labels
@@ -196,63 +198,63 @@ class InterPodAffinity(
             return REPELLED
         return SUCCESS
 
-    def add_pod(self, cycle: Cycle, pod: PodView, added: PodView, node: Node) -> Status:
+    def add_pod(self, cycle: CycleState, pod: PodView, added: PodView, node: Node) -> Status:
         return self._suppose(cycle, pod, added, node, 1)
 
-    def remove_pod(self, cycle: Cycle, pod: PodView, removed: PodView, node: Node) -> Status:
+    def remove_pod(self, cycle: CycleState, pod: PodView, removed: PodView, node: Node) -> Status:
         return self._suppose(cycle, pod, removed, node, -1)
 
-    def _suppose(self, cycle: Cycle, pod: PodView, other: PodView, node: Node, amount: int) -> Status:
-        found: Found | None = cycle.data.get(self.name)
+    def _suppose(self, cycle: CycleState, pod: PodView, other: PodView, node: Node, amount: int) -> Status:
+        found: AffinityFilterState | None = cycle.data.get(self.name)
         if found is None:
             return SUCCESS
-        wishes = found.wishes
+        resolved = found.resolved
         for term in understood_terms_of(other.pod).apart:
-            if term.matches(pod.namespace, pod.labels, wishes.namespace_labels):
+            if term.matches(pod.namespace, pod.labels, resolved.namespace_labels):
                 found.count(found.repelled, term.topology_key, node, amount)
-        if wishes.near is not None and wishes.near.holds_pod(other):
+        if resolved.near is not None and resolved.near.holds_pod(other):
             for key in found.near:
                 found.count(found.near, key, node, amount)
-        for key, group in wishes.apart:
+        for key, group in resolved.apart:
             if group.holds_pod(other):
                 found.count(found.apart, key, node, amount)
         return SUCCESS
 
     # -- score
 
-    def pre_score(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
-        if pod.pod.spec.affinity is None and not len(table.pod_index(HELD_TERMS)):
+    def pre_score(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
+        if pod.pod.spec.affinity is None and not len(table.pod_index(EXISTING_TERMS)):
             return SKIP
-        wishes = self._wishes(pod, table)
-        if self._ignores_others and not wishes.liked:
+        resolved = self._resolved_terms(pod, table)
+        if self._ignores_others and not resolved.liked:
             return SKIP
         scores: Sums = {}
-        for key, weight, group in wishes.liked:
+        for key, weight, group in resolved.liked:
             sums = weight * _by_value(table.labels, key, table.pod_index(POD_GROUPS).tally(group).column)
             scores[key] = scores[key] + sums if key in scores else sums
-        for held in wishes.held:
-            if held.use is Use.LIKES:
+        for held in resolved.held:
+            if held.use is TermUse.LIKES:
                 _add(scores, table.labels, held)
-            elif held.use is Use.NEEDS and self._hard_weight:
+            elif held.use is TermUse.NEEDS and self._hard_weight:
                 _add(scores, table.labels, held, self._hard_weight)
         if not any(sums.any() for sums in scores.values()):
             return SKIP
         cycle.data[_SCORES] = scores, table.labels
         return SUCCESS
 
-    def score_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
+    def score_rows(self, cycle: CycleState, table: NodeTable, rows: Ints) -> Ints:
         scores: Sums = cycle.data[_SCORES][0]
         total = np.zeros(len(rows), np.float64)
         for key, sums in scores.items():
             total += sums[table.labels.slots(key)[0].take(rows)]
         return total.astype(np.int64)
 
-    def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int:
+    def score(self, cycle: CycleState, pod: PodView, node: NodeView) -> int:
         scores, columns = cycle.data[_SCORES]
         labels = node.node.metadata.labels
         return sum(_at(sums, columns, key, labels) for key, sums in scores.items())
 
-    def normalize(self, cycle: Cycle, scores: Ints) -> Ints:
+    def normalize(self, cycle: CycleState, scores: Ints) -> Ints:
         """The least becomes 0, the largest 100; 0 for all if they are alike."""
         if not len(scores):
             return scores
@@ -265,21 +267,21 @@ class InterPodAffinity(
 
     # -- who means whom
 
-    def _wishes(self, pod: PodView, table: NodeTable) -> Wishes:
-        namespaces, version = self.listers.version(Namespace), table.pod_index(HELD_TERMS).version
-        known: Wishes | None = table.remembered.get(self, pod.signature)
+    def _resolved_terms(self, pod: PodView, table: NodeTable) -> ResolvedTerms:
+        namespaces, version = self.listers.version(Namespace), table.pod_index(EXISTING_TERMS).version
+        known: ResolvedTerms | None = table.remembered.get(self, pod.signature)
         if known is not None and known.namespaces == namespaces and known.version == version:
             return known
         mine = self.namespace_labels(pod.namespace)
         terms = self.resolved(terms_of(pod.pod))
-        fresh = Wishes(
+        fresh = ResolvedTerms(
             namespaces,
             version,
             terms,
             Group(tuple(_part(term) for term in terms.near)) if terms.near else None,
             tuple((term.topology_key, Group((_part(term),))) for term in terms.apart),
             tuple((term.topology_key, term.weight, Group((_part(term),))) for term in terms.liked),
-            table.pod_index(HELD_TERMS).meaning(pod.namespace, pod.labels, mine),
+            table.pod_index(EXISTING_TERMS).meaning(pod.namespace, pod.labels, mine),
             bool(terms.near) and all(term.matches(pod.namespace, pod.labels, mine) for term in terms.near),
             mine,
         )
@@ -287,7 +289,7 @@ class InterPodAffinity(
         return fresh
 
 
-def _part(term: Term) -> Part:
+def _part(term: Term) -> GroupPart:
     return (None if term.is_everywhere else term.namespaces, term.selector)
 
 
@@ -303,7 +305,7 @@ def _by_value(labels: LabelColumns, key: str, column: Ints) -> NDArray[np.float6
     return sums
 
 
-def _add(sums: Sums, labels: LabelColumns, held: Held, weight: int = 1) -> None:
+def _add(sums: Sums, labels: LabelColumns, held: ExistingTerm, weight: int = 1) -> None:
     """Add what pods that hold a term come to."""
     key = held.term.topology_key
     slots, size = labels.slots(key)

@@ -16,7 +16,13 @@ from nodeward.api.core_v1.cluster import Namespace
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.rules.pod_affinity import PodTerms, Term, understood_terms_of
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.listers import Listers
 from nodeward.scheduler.framework.pod import PodView
 
@@ -29,15 +35,15 @@ class InterPodAffinityHints:
     def __init__(self, listers: Listers) -> None:
         self.listers: Final = listers
 
-    def hints(self) -> Sequence[Registered]:
+    def hints(self) -> Sequence[ClusterEventWithHint]:
         pods = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
         own = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_LABEL)
         nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
         return (
-            Registered(pods, self._after_pod),
+            ClusterEventWithHint(pods, self._after_pod),
             # Others may have kept away a pod with its old labels, and not mind the new ones.
-            Registered(own, _after_own_labels),
-            Registered(nodes, self._after_node),
+            ClusterEventWithHint(own, _after_own_labels),
+            ClusterEventWithHint(nodes, self._after_node),
         )
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
@@ -50,45 +56,45 @@ class InterPodAffinityHints:
         namespaces = ((each.metadata.name, each.metadata.labels) for each in self.listers.list(Namespace))
         return terms.among(namespaces)
 
-    def _after_pod(self, pod: PodView, old: Pod | None, new: Pod | None) -> Hint:
+    def _after_pod(self, pod: PodView, old: Pod | None, new: Pod | None) -> QueueingHint:
         if any(each is not None and not _has_place(each) for each in (old, new)):
-            return Hint.SKIP
+            return QueueingHint.SKIP
         terms = self.resolved(understood_terms_of(pod.pod))
         if new is not None:
             # One pod must satisfy all terms at once.
             is_wanted = self._is_meant_by_all(terms.near, new)
             if old is None:
-                return Hint.QUEUE if is_wanted else Hint.SKIP
+                return QueueingHint.QUEUE if is_wanted else QueueingHint.SKIP
             if is_wanted and not self._is_meant_by_all(terms.near, old):
-                return Hint.QUEUE
+                return QueueingHint.QUEUE
             is_better = self._is_meant_by_any(terms.apart, old) and not self._is_meant_by_any(
                 terms.apart, new
             )
-            return Hint.QUEUE if is_better else Hint.SKIP
+            return QueueingHint.QUEUE if is_better else QueueingHint.SKIP
         if old is None:
-            return Hint.SKIP
+            return QueueingHint.SKIP
         is_rid = self._is_meant_by_any(terms.apart, old) or self._is_meant_by_any(
             understood_terms_of(old).apart, pod.pod
         )
-        return Hint.QUEUE if is_rid else Hint.SKIP
+        return QueueingHint.QUEUE if is_rid else QueueingHint.SKIP
 
-    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> Hint:
+    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> QueueingHint:
         terms = understood_terms_of(pod.pod)
         after = new.metadata.labels
         if old is None:
             # A node without the label is fine for who only wants to be apart.
             helps = terms.apart or any(term.topology_key in after for term in terms.near)
-            return Hint.QUEUE if helps else Hint.SKIP
+            return QueueingHint.QUEUE if helps else QueueingHint.SKIP
         before = old.metadata.labels
         for term in terms.near:
             key = term.topology_key
             if key in after and before.get(key) != after[key]:
-                return Hint.QUEUE
+                return QueueingHint.QUEUE
         for term in terms.apart:
             key = term.topology_key
             if key in before and before[key] != after.get(key):
-                return Hint.QUEUE
-        return Hint.SKIP
+                return QueueingHint.QUEUE
+        return QueueingHint.SKIP
 
     def _is_meant_by_all(self, terms: Sequence[Term], pod: Pod) -> bool:
         return bool(terms) and all(self._is_meant(term, pod) for term in terms)
@@ -105,5 +111,5 @@ def _has_place(pod: Pod) -> bool:
     return bool(pod.spec.node_name or pod.status.nominated_node_name)
 
 
-def _after_own_labels(pod: PodView, old: Any, new: Any) -> Hint:
-    return Hint.QUEUE
+def _after_own_labels(pod: PodView, old: Any, new: Any) -> QueueingHint:
+    return QueueingHint.QUEUE

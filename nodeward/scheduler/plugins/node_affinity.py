@@ -18,21 +18,27 @@ from nodeward.api.core_v1.affinity import PreferredSchedulingTerm
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.references import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from nodeward.rules.affinity import NAME_FIELD, fits_node, holds, label_matches, named_nodes, selects
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import (
     ColumnFilterPlugin,
     ColumnScorePlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     PreFilterNodes,
     PreScorePlugin,
-    Rejected,
+    RejectedRows,
     ScoreExtensions,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
 from nodeward.scheduler.plugins.normalizing import by_largest
-from nodeward.scheduler.plugins.setting import Setting
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
@@ -54,55 +60,55 @@ class NodeAffinity(
     pod_fields = ("spec.node_selector", "spec.affinity")
     is_static: ClassVar[bool] = True
 
-    def __init__(self, setting: Setting) -> None:
-        added = from_tree(setting.arguments.get("addedAffinity") or {}, Affinity)
+    def __init__(self, context: PluginContext) -> None:
+        added = from_tree(context.arguments.get("addedAffinity") or {}, Affinity)
         self._added = added.required_during_scheduling_ignored_during_execution
         self._added_preferred = added.preferred_during_scheduling_ignored_during_execution
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
-        return (Registered(node, self._after_node),)
+        return (ClusterEventWithHint(node, self._after_node),)
 
     # -- filter
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         required = _required(pod)
         if required is None and self._added is None and not pod.pod.spec.node_selector:
             return SKIP
         return CONFLICT if self.only_nodes(cycle, pod) == [] else SUCCESS
 
-    def only_nodes(self, cycle: Cycle, pod: PodView) -> list[str] | None:
+    def only_nodes(self, cycle: CycleState, pod: PodView) -> list[str] | None:
         required = _required(pod)
         return named_nodes(pod.pod.spec) if required is not None and required.node_selector_terms else None
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
+    def filter_rows(self, cycle: CycleState, table: NodeTable, rows: Ints) -> RejectedRows | None:
         which = np.full(len(rows), -1, np.int64)
         fits = rows_that_fit(cycle.pod, table, rows)
         which[~fits] = 0
         if self._added is not None:
             which[~_selects(self._added, table, rows)] = 1
-        return Rejected(which, (REASON, ENFORCED)) if (which >= 0).any() else None
+        return RejectedRows(which, (REASON, ENFORCED)) if (which >= 0).any() else None
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
         if self._added is not None and not selects(self._added, node.node):
             return ENFORCED
         return SUCCESS if fits_node(pod.pod.spec, node.node) else REASON
 
     # -- score
 
-    def pre_score(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         return SUCCESS if self._preferred(pod) else SKIP
 
-    def score_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
+    def score_rows(self, cycle: CycleState, table: NodeTable, rows: Ints) -> Ints:
         total = np.zeros(len(rows), np.int64)
         for term in self._preferred(cycle.pod):
             total += term.weight * _holds(term.preference, table, rows)
         return total
 
-    def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int:
+    def score(self, cycle: CycleState, pod: PodView, node: NodeView) -> int:
         return sum(term.weight for term in self._preferred(pod) if holds(term.preference, node.node))
 
-    def normalize(self, cycle: Cycle, scores: Ints) -> Ints:
+    def normalize(self, cycle: CycleState, scores: Ints) -> Ints:
         return by_largest(scores)
 
     def _preferred(self, pod: PodView) -> list[PreferredSchedulingTerm]:
@@ -112,11 +118,11 @@ class NodeAffinity(
             return self._added_preferred
         return [*self._added_preferred, *mine.preferred_during_scheduling_ignored_during_execution]
 
-    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> Hint:
+    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> QueueingHint:
         if self._added is not None and not selects(self._added, new):
-            return Hint.SKIP
+            return QueueingHint.SKIP
         had = old is not None and fits_node(pod.pod.spec, old)
-        return Hint.QUEUE if not had and fits_node(pod.pod.spec, new) else Hint.SKIP
+        return QueueingHint.QUEUE if not had and fits_node(pod.pod.spec, new) else QueueingHint.SKIP
 
 
 def rows_that_fit(pod: PodView, table: NodeTable, rows: Ints) -> Bools:

@@ -15,18 +15,24 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.features.declared import Feature, FeatureSet, FeatureTable, PodInfo
 from nodeward.scheduler.cache.columns import NodeColumn
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import (
     ColumnFilterPlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     PreFilterPlugin,
-    Rejected,
+    RejectedRows,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.signature import PodField
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
-from nodeward.scheduler.plugins.setting import Setting
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
@@ -51,25 +57,27 @@ class NodeDeclaredFeatures(PreFilterPlugin, ColumnFilterPlugin, EnqueueExtension
     pod_fields: Sequence[PodField] = ()  # those of the declared features
     is_static: ClassVar[bool] = True
 
-    def __init__(self, setting: Setting) -> None:
-        self._features = setting.features
-        self._version = setting.version
+    def __init__(self, context: PluginContext) -> None:
+        self._features = context.features
+        self._version = context.version
         self._declared = declared_column(self._features.table)
         self.pod_fields = [
             field for each in self._features.scheduling_features(self._version) for field in _fields(each)
         ]
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
         changed = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE)
-        return (Registered(node, self._after_node), Registered(changed, self._after_pod))
+        return (ClusterEventWithHint(node, self._after_node), ClusterEventWithHint(changed, self._after_pod))
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         needed = self._needs(pod.pod)
         cycle.data[self.name] = needed
         return SUCCESS if needed else SKIP
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
+    def filter_rows(
+        self, cycle: CycleState, table: NodeTable, rows: NDArray[np.int64]
+    ) -> RejectedRows | None:
         needed: FeatureSet = cycle.data[self.name]
         missing = np.array(needed.as_words(), np.uint64) & ~table.column(self._declared)[rows]
         is_out = missing.any(axis=1)
@@ -79,9 +87,9 @@ class NodeDeclaredFeatures(PreFilterPlugin, ColumnFilterPlugin, EnqueueExtension
         which = np.full(len(rows), -1, np.int64)
         which[is_out] = kind_of.reshape(-1)
         reasons = [_reason(FeatureSet(needed.table, _bits(words))) for words in kinds.tolist()]
-        return Rejected(which, reasons)
+        return RejectedRows(which, reasons)
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
         needed: FeatureSet = cycle.data[self.name]
         missing = needed - self._features.feature_set(node.node.status.declared_features)
         return _reason(missing) if missing else SUCCESS
@@ -89,13 +97,14 @@ class NodeDeclaredFeatures(PreFilterPlugin, ColumnFilterPlugin, EnqueueExtension
     def _needs(self, pod: Pod) -> FeatureSet:
         return self._features.infer_for_pod_scheduling(PodInfo(pod.spec), self._version)
 
-    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> Hint:
+    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> QueueingHint:
         needed = self._needs(pod.pod)
         had = old is not None and self._features.match_node(needed, old).is_match
-        return Hint.QUEUE if not had and self._features.match_node(needed, new).is_match else Hint.SKIP
+        has = self._features.match_node(needed, new).is_match
+        return QueueingHint.QUEUE if has and not had else QueueingHint.SKIP
 
-    def _after_pod(self, pod: PodView, old: Pod, new: Pod) -> Hint:
-        return Hint.SKIP if self._needs(old) == self._needs(new) else Hint.QUEUE
+    def _after_pod(self, pod: PodView, old: Pod, new: Pod) -> QueueingHint:
+        return QueueingHint.SKIP if self._needs(old) == self._needs(new) else QueueingHint.QUEUE
 
 
 def _fields(feature: Feature) -> Sequence[PodField]:

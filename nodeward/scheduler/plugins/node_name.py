@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Registered, Resource
+from nodeward.scheduler.framework.events import Action, ClusterEvent, ClusterEventWithHint, Resource
 from nodeward.scheduler.framework.plugin import (
     ColumnFilterPlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     PreFilterNodes,
-    Rejected,
+    RejectedRows,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
@@ -31,21 +31,23 @@ class NodeName(PreFilterNodes, ColumnFilterPlugin, EnqueueExtensions):
     pod_fields = ("spec.node_name",)
     is_static: ClassVar[bool] = True
 
-    def events_to_register(self) -> Sequence[Registered]:
-        return (Registered(ClusterEvent(Resource.NODE, Action.ADD)),)
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return (ClusterEventWithHint(ClusterEvent(Resource.NODE, Action.ADD)),)
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         return SUCCESS if pod.pod.spec.node_name else SKIP
 
-    def only_nodes(self, cycle: Cycle, pod: PodView) -> Sequence[str] | None:
+    def only_nodes(self, cycle: CycleState, pod: PodView) -> Sequence[str] | None:
         name = pod.pod.spec.node_name
         return (name,) if name else None
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
+    def filter_rows(
+        self, cycle: CycleState, table: NodeTable, rows: NDArray[np.int64]
+    ) -> RejectedRows | None:
         wanted = table.row_of(cycle.pod.pod.spec.node_name)
         is_other = rows != (-1 if wanted is None else wanted)
-        return Rejected(np.where(is_other, 0, -1), (REASON,))
+        return RejectedRows(np.where(is_other, 0, -1), (REASON,))
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
         wanted = pod.pod.spec.node_name
         return SUCCESS if not wanted or wanted == node.name else REASON

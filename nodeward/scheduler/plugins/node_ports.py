@@ -11,13 +11,19 @@ from numpy.typing import NDArray
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.rules.host_ports import Ports, add_ports, has_conflict
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import (
     ColumnFilterPlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     PreFilterPlugin,
-    Rejected,
+    RejectedRows,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unschedulable
@@ -36,28 +42,30 @@ class NodePorts(PreFilterPlugin, ColumnFilterPlugin, EnqueueExtensions):
     name: ClassVar[str] = "NodePorts"
     pod_fields = (_host_ports,)
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         gone = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
         return (
-            Registered(gone, _after_pod_is_gone),
-            Registered(ClusterEvent(Resource.NODE, Action.ADD)),
+            ClusterEventWithHint(gone, _after_pod_is_gone),
+            ClusterEventWithHint(ClusterEvent(Resource.NODE, Action.ADD)),
         )
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         return SUCCESS if pod.host_ports else SKIP
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
+    def filter_rows(
+        self, cycle: CycleState, table: NodeTable, rows: NDArray[np.int64]
+    ) -> RejectedRows | None:
         wanted = cycle.pod.host_ports
         taken = [has_conflict(table.ports_on(row), wanted) for row in rows.tolist()]
-        return Rejected(np.where(taken, 0, -1), (REASON,)) if any(taken) else None
+        return RejectedRows(np.where(taken, 0, -1), (REASON,)) if any(taken) else None
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
         return REASON if has_conflict(node.ports, pod.host_ports) else SUCCESS
 
 
-def _after_pod_is_gone(pod: PodView, old: Pod, new: Pod | None) -> Hint:
+def _after_pod_is_gone(pod: PodView, old: Pod, new: Pod | None) -> QueueingHint:
     if not old.spec.node_name and not old.status.nominated_node_name:
-        return Hint.SKIP
+        return QueueingHint.SKIP
     freed: Ports = {}
     add_ports(freed, PodView(old).host_ports)
-    return Hint.QUEUE if has_conflict(freed, pod.host_ports) else Hint.SKIP
+    return QueueingHint.QUEUE if has_conflict(freed, pod.host_ports) else QueueingHint.SKIP

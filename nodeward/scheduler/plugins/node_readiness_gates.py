@@ -20,17 +20,23 @@ from nodeward.api.core_v1.node import Node
 from nodeward.rules.readiness import is_exempt, is_open, why_closed
 from nodeward.rules.taints import blocking_taint
 from nodeward.scheduler.cache.columns import NodeColumn
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import (
     ColumnFilterPlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     PreFilterPlugin,
-    Rejected,
+    RejectedRows,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
-from nodeward.scheduler.plugins.setting import Setting
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
@@ -51,10 +57,10 @@ class NodeReadinessGates(PreFilterPlugin, ColumnFilterPlugin, EnqueueExtensions)
     pod_fields = (_is_exempt,)
     is_static: ClassVar[bool] = True
 
-    def __init__(self, setting: Setting) -> None:
-        self._numeric = setting.gates.enabled("TaintTolerationComparisonOperators")
+    def __init__(self, context: PluginContext) -> None:
+        self._numeric = context.gates.enabled("TaintTolerationComparisonOperators")
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         changes = (
             Action.ADD
             | Action.UPDATE_NODE_CONDITION
@@ -62,12 +68,17 @@ class NodeReadinessGates(PreFilterPlugin, ColumnFilterPlugin, EnqueueExtensions)
             | Action.UPDATE_NODE_TAINT
         )
         tolerations = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION)
-        return (Registered(ClusterEvent(Resource.NODE, changes), self._after_node), Registered(tolerations))
+        return (
+            ClusterEventWithHint(ClusterEvent(Resource.NODE, changes), self._after_node),
+            ClusterEventWithHint(tolerations),
+        )
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         return SKIP if is_exempt(pod.pod.metadata) else SUCCESS
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
+    def filter_rows(
+        self, cycle: CycleState, table: NodeTable, rows: NDArray[np.int64]
+    ) -> RejectedRows | None:
         is_closed = ~table.column(OPEN)[rows]
         if not is_closed.any():
             return None
@@ -77,14 +88,14 @@ class NodeReadinessGates(PreFilterPlugin, ColumnFilterPlugin, EnqueueExtensions)
             node = table.node(int(rows[index]))
             if node is not None:
                 which[index] = reasons.setdefault(_reason(node), len(reasons))
-        return Rejected(which, tuple(reasons))
+        return RejectedRows(which, tuple(reasons))
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
         return SUCCESS if is_exempt(pod.pod.metadata) or is_open(node.node) else _reason(node.node)
 
-    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> Hint:
+    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> QueueingHint:
         took_it = old is not None and self._takes(pod, old)
-        return Hint.QUEUE if not took_it and self._takes(pod, new) else Hint.SKIP
+        return QueueingHint.QUEUE if not took_it and self._takes(pod, new) else QueueingHint.SKIP
 
     def _takes(self, pod: PodView, node: Node) -> bool:
         tolerations = pod.pod.spec.tolerations

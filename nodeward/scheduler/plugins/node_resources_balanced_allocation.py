@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from nodeward.scheduler.cache.amounts import AMOUNT_FIELDS
 from nodeward.scheduler.cache.lines import gather
-from nodeward.scheduler.framework.plugin import MAX_SCORE, Cycle, PreScorePlugin, RowScorePlugin
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.plugin import MAX_SCORE, CycleState, PreScorePlugin, RowScorePlugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status
 from nodeward.scheduler.plugins.allocation import Weighed, resources_of, weighed
-from nodeward.scheduler.plugins.setting import Setting
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
@@ -34,15 +34,15 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, RowScorePlugin):
     default_weight: ClassVar[int] = 1
     pod_fields = AMOUNT_FIELDS
 
-    def __init__(self, setting: Setting) -> None:
-        self._resources = resources_of(setting.arguments.get("resources") or ())
+    def __init__(self, context: PluginContext) -> None:
+        self._resources = resources_of(context.arguments.get("resources") or ())
 
-    def pre_score(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         counted = weighed(self._resources, pod.requests, table)
         cycle.data[self.name] = counted
         return SUCCESS if any(counted.adds) else SKIP
 
-    def score_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
+    def score_rows(self, cycle: CycleState, table: NodeTable, rows: Ints) -> Ints:
         counted: Weighed = cycle.data[self.name]
         there = counted.there(table, rows)
         used = gather(table.requested, counted.lines, rows)
@@ -58,15 +58,15 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, RowScorePlugin):
         after = _evenness_column(np.minimum((used + counted.add_column) / there, 1.0), has)
         return MAX_SCORE // 2 + (MAX_SCORE // 2 + after - before) // 2
 
-    def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int:
+    def score(self, cycle: CycleState, pod: PodView, node: NodeView) -> int:
         counted: Weighed = cycle.data[self.name]
         return _score(counted.cells(node.allocatable, node.requested))
 
-    def row_key(self, cycle: Cycle) -> Hashable:
+    def row_key(self, cycle: CycleState) -> Hashable:
         counted: Weighed = cycle.data[self.name]
         return counted.key
 
-    def score_row(self, cycle: Cycle, table: NodeTable, row: int) -> int:
+    def score_row(self, cycle: CycleState, table: NodeTable, row: int) -> int:
         counted: Weighed = cycle.data[self.name]
         return _score(counted.cells_of(table.allocatable, table.requested, row))
 

@@ -28,20 +28,26 @@ from nodeward.scheduler.cache.amounts import (
     whole,
 )
 from nodeward.scheduler.cache.lines import Lines, gather, lines
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import (
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     PreFilterPlugin,
     PreScorePlugin,
-    Rejected,
+    RejectedRows,
     RowFilterPlugin,
     RowScorePlugin,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Code, Status
 from nodeward.scheduler.plugins.allocation import Weighed, resources_of, weighed
-from nodeward.scheduler.plugins.setting import Setting
 from nodeward.scheduler.plugins.strategies import LEAST, strategy
 
 if TYPE_CHECKING:
@@ -74,36 +80,36 @@ class NodeResourcesFit(PreFilterPlugin, RowFilterPlugin, PreScorePlugin, RowScor
     default_weight: ClassVar[int] = 1
     pod_fields = AMOUNT_FIELDS
 
-    def __init__(self, setting: Setting) -> None:
-        scoring: Mapping[str, Any] = setting.arguments.get("scoringStrategy") or {}
+    def __init__(self, context: PluginContext) -> None:
+        scoring: Mapping[str, Any] = context.arguments.get("scoringStrategy") or {}
         shape = (scoring.get("requestedToCapacityRatio") or {}).get("shape") or ()
         self._strategy = strategy(scoring.get("type") or LEAST, shape)
         self._resources = resources_of(scoring.get("resources") or ())
-        self._ignored = frozenset(setting.arguments.get("ignoredResources") or ())
-        self._ignored_groups = frozenset(setting.arguments.get("ignoredResourceGroups") or ())
+        self._ignored = frozenset(context.arguments.get("ignoredResources") or ())
+        self._ignored_groups = frozenset(context.arguments.get("ignoredResourceGroups") or ())
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         gone = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
         shrunk = ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN)
         asks_less = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_SCALE_DOWN)
         return (
-            Registered(gone, _after_pod_is_gone),
-            Registered(node, self._after_node),
-            Registered(shrunk, _after_pod_shrank),
-            Registered(asks_less, _after_asking_less),
+            ClusterEventWithHint(gone, _after_pod_is_gone),
+            ClusterEventWithHint(node, self._after_node),
+            ClusterEventWithHint(shrunk, _after_pod_shrank),
+            ClusterEventWithHint(asks_less, _after_asking_less),
         )
 
     # -- filter
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         amounts = self._needs(pod)
         column = np.array([*amounts.values()], np.int64)[:, None]
         cells = tuple((table.line_of(name), amount) for name, amount in amounts.items())
         cycle.data[self.name] = Need(amounts, lines([line for line, _ in cells]), column, cells)
         return SUCCESS
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
+    def filter_rows(self, cycle: CycleState, table: NodeTable, rows: Ints) -> RejectedRows | None:
         need: Need = cycle.data[self.name]
         there = gather(table.allocatable, need.lines, rows)
         is_short = there - gather(table.requested, need.lines, rows) < need.column
@@ -121,9 +127,9 @@ class NodeResourcesFit(PreFilterPlugin, RowFilterPlugin, PreScorePlugin, RowScor
             lacking([name for name, short in zip(names, kind, strict=False) if short], is_hopeless=kind[-1])
             for kind in kinds.T.tolist()
         ]
-        return Rejected(which, reasons)
+        return RejectedRows(which, reasons)
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
         return _lack(self._needs(pod), node.allocatable, node.requested)
 
     def _needs(self, pod: PodView) -> dict[str, int]:
@@ -142,12 +148,12 @@ class NodeResourcesFit(PreFilterPlugin, RowFilterPlugin, PreScorePlugin, RowScor
 
     # -- score
 
-    def pre_score(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         counted = weighed(self._resources, scored_requests(pod.pod), table)
         cycle.data[_SCORES] = counted
         return SUCCESS
 
-    def score_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
+    def score_rows(self, cycle: CycleState, table: NodeTable, rows: Ints) -> Ints:
         counted: Weighed = cycle.data[_SCORES]
         there = counted.there(table, rows)
         used = gather(table.scored, counted.lines, rows) + counted.add_column
@@ -159,7 +165,7 @@ class NodeResourcesFit(PreFilterPlugin, RowFilterPlugin, PreScorePlugin, RowScor
         scores = self._strategy.column(used, np.maximum(there, 1))
         return self._strategy.mean_columns(scores, np.where(there != 0, weights, 0))
 
-    def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int:
+    def score(self, cycle: CycleState, pod: PodView, node: NodeView) -> int:
         counted: Weighed = cycle.data[_SCORES]
         return self._mean(counted.cells(node.allocatable, node.scored))
 
@@ -171,11 +177,11 @@ class NodeResourcesFit(PreFilterPlugin, RowFilterPlugin, PreScorePlugin, RowScor
 
     # -- one row
 
-    def row_key(self, cycle: Cycle) -> Hashable:
+    def row_key(self, cycle: CycleState) -> Hashable:
         need, counted = need_of(cycle), cycle.data.get(_SCORES)
         return need and need.cells, counted and counted.key
 
-    def fits_row(self, cycle: Cycle, table: NodeTable, row: int) -> bool:
+    def fits_row(self, cycle: CycleState, table: NodeTable, row: int) -> bool:
         need: Need = cycle.data[self.name]
         there, used = table.allocatable.item, table.requested.item
         for line, amount in need.cells:  # noqa: SIM110 - three times as fast as all()
@@ -183,7 +189,7 @@ class NodeResourcesFit(PreFilterPlugin, RowFilterPlugin, PreScorePlugin, RowScor
                 return False
         return True
 
-    def score_row(self, cycle: Cycle, table: NodeTable, row: int) -> int:
+    def score_row(self, cycle: CycleState, table: NodeTable, row: int) -> int:
         counted: Weighed = cycle.data[_SCORES]
         strategy = self._strategy
         if strategy.is_ratio:
@@ -199,16 +205,16 @@ class NodeResourcesFit(PreFilterPlugin, RowFilterPlugin, PreScorePlugin, RowScor
 
     # -- hints
 
-    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> Hint:
+    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> QueueingHint:
         needs, there = self._needs(pod), whole(new.status.allocatable)
         if not _lack(needs, there, {}).is_success:
-            return Hint.SKIP
+            return QueueingHint.SKIP
         before = whole(old.status.allocatable) if old is not None else None
         has_grown = before is None or any(there.get(name, 0) > before.get(name, 0) for name in needs)
-        return Hint.QUEUE if has_grown else Hint.SKIP
+        return QueueingHint.QUEUE if has_grown else QueueingHint.SKIP
 
 
-def need_of(cycle: Cycle) -> Need | None:
+def need_of(cycle: CycleState) -> Need | None:
     """What the plugin keeps of the cycle's pod; None if it takes no part."""
     found = cycle.data.get(NodeResourcesFit.name)
     return found if isinstance(found, Need) else None
@@ -227,17 +233,17 @@ def lacking(short: Sequence[str], *, is_hopeless: bool) -> Status:
     return Status(Code.UNRESOLVABLE if is_hopeless else Code.UNSCHEDULABLE, reasons)
 
 
-def _after_pod_is_gone(pod: PodView, old: Pod, new: Pod | None) -> Hint:
-    return Hint.QUEUE if old.spec.node_name or old.status.nominated_node_name else Hint.SKIP
+def _after_pod_is_gone(pod: PodView, old: Pod, new: Pod | None) -> QueueingHint:
+    return QueueingHint.QUEUE if old.spec.node_name or old.status.nominated_node_name else QueueingHint.SKIP
 
 
-def _after_pod_shrank(pod: PodView, old: Pod, new: Pod) -> Hint:
+def _after_pod_shrank(pod: PodView, old: Pod, new: Pod) -> QueueingHint:
     if not new.spec.node_name:
-        return Hint.SKIP
+        return QueueingHint.SKIP
     before, after = (whole(pod_requests(each, with_status=True)) for each in (old, new))
     has_shrunk = any(before.get(name, 0) > after.get(name, 0) for name in pod.requests)
-    return Hint.QUEUE if has_shrunk else Hint.SKIP
+    return QueueingHint.QUEUE if has_shrunk else QueueingHint.SKIP
 
 
-def _after_asking_less(pod: PodView, old: Any, new: Any) -> Hint:
-    return Hint.QUEUE
+def _after_asking_less(pod: PodView, old: Any, new: Any) -> QueueingHint:
+    return QueueingHint.QUEUE

@@ -14,17 +14,23 @@ from nodeward.api.core_v1.references import Taint
 from nodeward.rules.taints import NO_SCHEDULE
 from nodeward.rules.tolerations import first_tolerating
 from nodeward.scheduler.cache.columns import NodeColumn
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import (
     ColumnFilterPlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     PreFilterPlugin,
-    Rejected,
+    RejectedRows,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
-from nodeward.scheduler.plugins.setting import Setting
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
@@ -41,30 +47,35 @@ class NodeUnschedulable(PreFilterPlugin, ColumnFilterPlugin, EnqueueExtensions):
     pod_fields = ("spec.tolerations",)
     is_static: ClassVar[bool] = True
 
-    def __init__(self, setting: Setting) -> None:
-        self._numeric = setting.gates.enabled("TaintTolerationComparisonOperators")
+    def __init__(self, context: PluginContext) -> None:
+        self._numeric = context.gates.enabled("TaintTolerationComparisonOperators")
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
         tolerations = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION)
-        return (Registered(node, self._after_node), Registered(tolerations, self._after_tolerations))
+        return (
+            ClusterEventWithHint(node, self._after_node),
+            ClusterEventWithHint(tolerations, self._after_tolerations),
+        )
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         return SKIP if self._tolerates(pod.pod) else SUCCESS
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
+    def filter_rows(
+        self, cycle: CycleState, table: NodeTable, rows: NDArray[np.int64]
+    ) -> RejectedRows | None:
         is_cordoned = table.column(CORDONED)[rows]
-        return Rejected(np.where(is_cordoned, 0, -1), (REASON,)) if is_cordoned.any() else None
+        return RejectedRows(np.where(is_cordoned, 0, -1), (REASON,)) if is_cordoned.any() else None
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
         return REASON if node.node.spec.unschedulable and not self._tolerates(pod.pod) else SUCCESS
 
     def _tolerates(self, pod: Pod) -> bool:
         return first_tolerating(pod.spec.tolerations, CORDON, numeric=self._numeric) is not None
 
-    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> Hint:
+    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> QueueingHint:
         was_closed = old is None or old.spec.unschedulable
-        return Hint.QUEUE if was_closed and not new.spec.unschedulable else Hint.SKIP
+        return QueueingHint.QUEUE if was_closed and not new.spec.unschedulable else QueueingHint.SKIP
 
-    def _after_tolerations(self, pod: PodView, old: Pod | None, new: Pod) -> Hint:
-        return Hint.QUEUE if self._tolerates(new) else Hint.SKIP
+    def _after_tolerations(self, pod: PodView, old: Pod | None, new: Pod) -> QueueingHint:
+        return QueueingHint.QUEUE if self._tolerates(new) else QueueingHint.SKIP

@@ -18,19 +18,25 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.storage import PersistentVolume, PersistentVolumeClaim
 from nodeward.api.storage_v1 import CSIDriver, CSINode, StorageClass, VolumeAttachment
 from nodeward.rules.volumes import claims_of, class_of_claim, ownership_fault
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import (
     ColumnFilterPlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     PreFilterPlugin,
-    Rejected,
+    RejectedRows,
     StatefulPlugin,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, failed, unresolvable, unschedulable
-from nodeward.scheduler.plugins.setting import Setting
-from nodeward.scheduler.plugins.volumes.rows import judge_rows
+from nodeward.scheduler.plugins.volumes.row_answers import judge_rows
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
@@ -48,40 +54,42 @@ class NodeVolumeLimits(PreFilterPlugin, ColumnFilterPlugin, StatefulPlugin, Enqu
     pod_fields = ()  # stateful: asked for every pod it concerns
     concerns_pods_with: ClassVar[str] = "spec.volumes"
 
-    def __init__(self, setting: Setting) -> None:
-        self._listers = setting.listers
-        self._checks_drivers = setting.gates.enabled("VolumeLimitScaling")
+    def __init__(self, context: PluginContext) -> None:
+        self._listers = context.listers
+        self._checks_drivers = context.gates.enabled("VolumeLimitScaling")
         self._attached: dict[str, dict[tuple[str, str], None]] = {}
         self._attached_version: tuple[int, int] | None = None
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return (
-            Registered(ClusterEvent(CSINode, Action.ADD)),
-            Registered(ClusterEvent(CSINode, Action.UPDATE), _after_csi_node),
-            Registered(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), _after_pod_is_gone),
-            Registered(ClusterEvent(PersistentVolumeClaim, Action.ADD), _after_claim),
-            Registered(ClusterEvent(VolumeAttachment, Action.DELETE), _after_detaching),
+            ClusterEventWithHint(ClusterEvent(CSINode, Action.ADD)),
+            ClusterEventWithHint(ClusterEvent(CSINode, Action.UPDATE), _after_csi_node),
+            ClusterEventWithHint(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), _after_pod_is_gone),
+            ClusterEventWithHint(ClusterEvent(PersistentVolumeClaim, Action.ADD), _after_claim),
+            ClusterEventWithHint(ClusterEvent(VolumeAttachment, Action.DELETE), _after_detaching),
         )
 
     def concerns(self, pod: PodView, table: NodeTable | None = None) -> bool:
         return bool(pod.pod.spec.volumes) and bool(claims_of(pod.pod))
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         if not self.concerns(pod):
             return SKIP
         # What is wrong with it is told of every node, as other plugins may know better why.
         cycle.data[self.name] = self._handles(pod.pod, is_new=True)
         return SUCCESS
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
+    def filter_rows(
+        self, cycle: CycleState, table: NodeTable, rows: NDArray[np.int64]
+    ) -> RejectedRows | None:
         return judge_rows(
             table, rows, lambda row, node: self._judge(cycle, node.metadata.name, table.pods_on(row))
         )
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
         return self._judge(cycle, node.name, node.pods)
 
-    def _judge(self, cycle: Cycle, name: str, pods: Iterable[PodView]) -> Status:
+    def _judge(self, cycle: CycleState, name: str, pods: Iterable[PodView]) -> Status:
         wanted: Handles | Status = cycle.data.get(self.name) or {}
         if isinstance(wanted, Status):
             return wanted
@@ -177,23 +185,23 @@ def _limits(node: CSINode | None) -> dict[str, int]:
     }
 
 
-def _after_csi_node(pod: PodView, old: CSINode, new: CSINode) -> Hint:
+def _after_csi_node(pod: PodView, old: CSINode, new: CSINode) -> QueueingHint:
     before = _limits(old)
     has_grown = any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
-    return Hint.QUEUE if has_grown else Hint.SKIP
+    return QueueingHint.QUEUE if has_grown else QueueingHint.SKIP
 
 
-def _after_pod_is_gone(pod: PodView, old: Pod, new: Pod | None) -> Hint:
+def _after_pod_is_gone(pod: PodView, old: Pod, new: Pod | None) -> QueueingHint:
     was_somewhere = old.spec.node_name or old.status.nominated_node_name
-    return Hint.QUEUE if was_somewhere and claims_of(old) else Hint.SKIP
+    return QueueingHint.QUEUE if was_somewhere and claims_of(old) else QueueingHint.SKIP
 
 
-def _after_claim(pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> Hint:
+def _after_claim(pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> QueueingHint:
     is_mine = pod.namespace == new.metadata.namespace and any(
         use.name == new.metadata.name for use in claims_of(pod.pod)
     )
-    return Hint.QUEUE if is_mine else Hint.SKIP
+    return QueueingHint.QUEUE if is_mine else QueueingHint.SKIP
 
 
-def _after_detaching(pod: PodView, old: VolumeAttachment, new: VolumeAttachment | None) -> Hint:
-    return Hint.QUEUE if claims_of(pod.pod) else Hint.SKIP
+def _after_detaching(pod: PodView, old: VolumeAttachment, new: VolumeAttachment | None) -> QueueingHint:
+    return QueueingHint.QUEUE if claims_of(pod.pod) else QueueingHint.SKIP

@@ -23,23 +23,23 @@ from nodeward.rules.selectors import SelectorError
 from nodeward.rules.taints import blocking_taint
 from nodeward.scheduler.cache.labels import LabelColumns
 from nodeward.scheduler.cache.pod_groups import POD_GROUPS
-from nodeward.scheduler.framework.events import Registered
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.events import ClusterEventWithHint
 from nodeward.scheduler.framework.plugin import (
     MAX_SCORE,
     ColumnFilterPlugin,
     ColumnScorePlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     PreFilterExtensions,
     PreScorePlugin,
-    Rejected,
+    RejectedRows,
     ScoreExtensions,
     StatefulPlugin,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, failed, unresolvable, unschedulable
 from nodeward.scheduler.plugins.pod_topology_spread_hints import PodTopologySpreadHints
-from nodeward.scheduler.plugins.setting import Setting
 from nodeward.scheduler.plugins.spread_constraints import (
     HOSTNAME,
     KINDS,
@@ -47,7 +47,7 @@ from nodeward.scheduler.plugins.spread_constraints import (
     Constraints,
     SpreadConstraints,
 )
-from nodeward.scheduler.plugins.spread_fields import Field, Plan, Sums
+from nodeward.scheduler.plugins.spread_fields import Field, SpreadPlan, Sums
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
@@ -67,7 +67,7 @@ _SCORES: Final = "PodTopologySpread/scores"
 
 
 @dataclass(slots=True)
-class Found:
+class SpreadFilterState:
     """What a filter needs: per hard constraint the pods of its kind in each domain."""
 
     fields: tuple[Field, ...]
@@ -75,8 +75,8 @@ class Found:
     #: never changed, but replaced
     counts: list[Sums]
 
-    def copy(self) -> Found:
-        return Found(self.fields, self.labels, list(self.counts))
+    def copy(self) -> SpreadFilterState:
+        return SpreadFilterState(self.fields, self.labels, list(self.counts))
 
     def most(self, index: int) -> float:
         """How many a domain may have and still take the pod."""
@@ -85,10 +85,10 @@ class Found:
 
 
 @dataclass(slots=True)
-class Ranking:
+class SpreadScoreState:
     """What a score needs: per soft constraint the pods in each domain, and what one of them weighs."""
 
-    plan: Plan
+    plan: SpreadPlan
     table: NodeTable
     counts: list[Sums]
     weights: list[float]
@@ -117,10 +117,10 @@ class PodTopologySpread(
         "spec.tolerations",
     )
 
-    def __init__(self, setting: Setting) -> None:
-        merges_keys = setting.gates.enabled("MatchLabelKeysInPodTopologySpread")
-        super().__init__(SpreadConstraints(setting.arguments, setting.listers, merges_keys=merges_keys))
-        self._numeric = setting.gates.enabled("TaintTolerationComparisonOperators")
+    def __init__(self, context: PluginContext) -> None:
+        merges_keys = context.gates.enabled("MatchLabelKeysInPodTopologySpread")
+        super().__init__(SpreadConstraints(context.arguments, context.listers, merges_keys=merges_keys))
+        self._numeric = context.gates.enabled("TaintTolerationComparisonOperators")
 
     def concerns(self, pod: PodView, table: NodeTable | None = None) -> bool:
         """Whether it has constraints, be it of its own or by default."""
@@ -128,12 +128,12 @@ class PodTopologySpread(
             return True
         return bool(self.constraints.of(pod))
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return self.hints()
 
     # -- filter
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         cycle.data.pop(self.name, None)
         try:
             constraints = self.constraints.of(pod)
@@ -142,11 +142,13 @@ class PodTopologySpread(
         if not constraints.hard:
             return SKIP
         fields = self._plan(pod, constraints, table).hard
-        cycle.data[self.name] = Found(fields, table.labels, [field.sums(table) for field in fields])
+        cycle.data[self.name] = SpreadFilterState(
+            fields, table.labels, [field.sums(table) for field in fields]
+        )
         return SUCCESS
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
-        found: Found = cycle.data[self.name]
+    def filter_rows(self, cycle: CycleState, table: NodeTable, rows: Ints) -> RejectedRows | None:
+        found: SpreadFilterState = cycle.data[self.name]
         which: Ints | None = None
         # From the last to the first: the first constraint that fails explains.
         for index in reversed(range(len(found.fields))):
@@ -165,10 +167,10 @@ class PodTopologySpread(
                 which[here == field.size - 1] = 1
         if which is None or which.max(initial=-1) < 0:
             return None
-        return Rejected(which, (UNEVEN, UNLABELLED))
+        return RejectedRows(which, (UNEVEN, UNLABELLED))
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
-        found: Found | None = cycle.data.get(self.name)
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
+        found: SpreadFilterState | None = cycle.data.get(self.name)
         if found is None:
             return SUCCESS
         labels = node.node.metadata.labels
@@ -182,14 +184,14 @@ class PodTopologySpread(
                 return UNEVEN
         return SUCCESS
 
-    def add_pod(self, cycle: Cycle, pod: PodView, added: PodView, node: Node) -> Status:
+    def add_pod(self, cycle: CycleState, pod: PodView, added: PodView, node: Node) -> Status:
         return self._suppose(cycle, pod, added, node, 1)
 
-    def remove_pod(self, cycle: Cycle, pod: PodView, removed: PodView, node: Node) -> Status:
+    def remove_pod(self, cycle: CycleState, pod: PodView, removed: PodView, node: Node) -> Status:
         return self._suppose(cycle, pod, removed, node, -1)
 
-    def _suppose(self, cycle: Cycle, pod: PodView, other: PodView, node: Node, amount: int) -> Status:
-        found: Found | None = cycle.data.get(self.name)
+    def _suppose(self, cycle: CycleState, pod: PodView, other: PodView, node: Node, amount: int) -> Status:
+        found: SpreadFilterState | None = cycle.data.get(self.name)
         labels = node.metadata.labels
         if found is None or any(field.constraint.topology_key not in labels for field in found.fields):
             return SUCCESS
@@ -207,7 +209,9 @@ class PodTopologySpread(
 
     # -- score
 
-    def pre_score(self, cycle: Cycle, pod: PodView, table: NodeTable, rows: Ints | None = None) -> Status:
+    def pre_score(
+        self, cycle: CycleState, pod: PodView, table: NodeTable, rows: Ints | None = None
+    ) -> Status:
         """`rows` are the feasible ones; if not given, `score_rows` takes those it is asked about, `score` all nodes."""
         cycle.data.pop(_SCORES, None)
         constraints = self.constraints.of(pod)
@@ -215,13 +219,13 @@ class PodTopologySpread(
             return SKIP
         plan = self._plan(pod, constraints, table)
         counts = [_EMPTY if _is_host(field) else field.sums(table) for field in plan.soft]
-        ranking = cycle.data[_SCORES] = Ranking(plan, table, counts, [])
+        ranking = cycle.data[_SCORES] = SpreadScoreState(plan, table, counts, [])
         if rows is not None:
             ranking.weights = _weights(plan, table, rows)
         return SUCCESS
 
-    def score_rows(self, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
-        ranking: Ranking = cycle.data[_SCORES]
+    def score_rows(self, cycle: CycleState, table: NodeTable, rows: Ints) -> Ints:
+        ranking: SpreadScoreState = cycle.data[_SCORES]
         plan = ranking.plan
         weights = ranking.weights or _weights(plan, table, rows)
         total: Sums | None = None
@@ -247,8 +251,8 @@ class PodTopologySpread(
             found[plan.unranked.take(rows)] = UNRANKED
         return found
 
-    def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int:
-        ranking: Ranking = cycle.data[_SCORES]
+    def score(self, cycle: CycleState, pod: PodView, node: NodeView) -> int:
+        ranking: SpreadScoreState = cycle.data[_SCORES]
         labels = node.node.metadata.labels
         total = 0.0
         if not ranking.weights:
@@ -268,7 +272,7 @@ class PodTopologySpread(
             total += here * weight + (constraint.max_skew - 1)
         return int(total + 0.5)
 
-    def normalize(self, cycle: Cycle, scores: Ints) -> Ints:
+    def normalize(self, cycle: CycleState, scores: Ints) -> Ints:
         """The fewer pods the better: the best node gets most; what is not ranked, nothing."""
         if not len(scores):
             return scores
@@ -282,11 +286,11 @@ class PodTopologySpread(
 
     # -- which nodes count
 
-    def _plan(self, pod: PodView, constraints: Constraints, table: NodeTable) -> Plan:
-        known: Plan | None = table.remembered.get(self, pod.signature)
+    def _plan(self, pod: PodView, constraints: Constraints, table: NodeTable) -> SpreadPlan:
+        known: SpreadPlan | None = table.remembered.get(self, pod.signature)
         if known is not None and known.holds(constraints, table):
             return known
-        plan = Plan(pod, constraints, table, numeric=self._numeric)
+        plan = SpreadPlan(pod, constraints, table, numeric=self._numeric)
         table.remembered.put(self, pod.signature, plan)
         return plan
 
@@ -304,7 +308,7 @@ def _is_host(field: Field) -> bool:
     return field.constraint.topology_key == HOSTNAME
 
 
-def _weights(plan: Plan, table: NodeTable, rows: Ints) -> list[float]:
+def _weights(plan: SpreadPlan, table: NodeTable, rows: Ints) -> list[float]:
     """What a pod weighs in each topology: the more domains feasible nodes are in, the fewer pods each of them has."""
     is_all = len(rows) == table.count
     if plan.unranked is not None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import EnqueueExtensions, PreEnqueuePlugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status, unresolvable
@@ -18,10 +24,10 @@ class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
         gates = [gate.name for gate in pod.pod.spec.scheduling_gates]
         return unresolvable(f"waiting for scheduling gates: [{' '.join(gates)}]") if gates else SUCCESS
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         gone = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        return (Registered(gone, _after_gates_are_gone),)
+        return (ClusterEventWithHint(gone, _after_gates_are_gone),)
 
 
-def _after_gates_are_gone(pod: PodView, old: Any, new: Any) -> Hint:
-    return Hint.QUEUE
+def _after_gates_are_gone(pod: PodView, old: Any, new: Any) -> QueueingHint:
+    return QueueingHint.QUEUE

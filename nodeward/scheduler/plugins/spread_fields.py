@@ -72,7 +72,7 @@ class Field:
         return float((sums[:-1] if self._domains is None else sums[self._domains]).min())
 
 
-class Plan:
+class SpreadPlan:
     """The fields of all constraints of a pod."""
 
     __slots__ = ("capacity", "constraints", "hard", "nodes", "soft", "unranked")

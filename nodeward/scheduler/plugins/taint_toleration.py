@@ -17,20 +17,26 @@ from nodeward.api.core_v1.references import Taint
 from nodeward.rules.taints import blocking_taint, unwelcome
 from nodeward.rules.tolerations import has_unreadable_value
 from nodeward.scheduler.cache.node_taints import NODE_TAINTS
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import (
     ColumnScorePlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     NotedFilterPlugin,
-    Notes,
-    Rejected,
+    RejectedRows,
+    RejectionNotes,
     ScoreExtensions,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status, unresolvable
 from nodeward.scheduler.plugins.normalizing import by_largest
-from nodeward.scheduler.plugins.setting import Setting
 from nodeward.scheduler.plugins.unreadable_taints import UnreadableTaints
 
 if TYPE_CHECKING:
@@ -48,26 +54,31 @@ class TaintToleration(NotedFilterPlugin, ColumnScorePlugin, ScoreExtensions, Enq
     pod_fields = ("spec.tolerations",)
     is_static: ClassVar[bool] = True
 
-    def __init__(self, setting: Setting) -> None:
-        self._numeric = setting.gates.enabled("TaintTolerationComparisonOperators")
+    def __init__(self, context: PluginContext) -> None:
+        self._numeric = context.gates.enabled("TaintTolerationComparisonOperators")
         # An explanation is told what it asks for, and logs nothing.
-        self._unreadable = UnreadableTaints() if setting.handle is not None and self._numeric else None
+        self._unreadable = UnreadableTaints() if context.handle is not None and self._numeric else None
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
         tolerations = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION)
-        return (Registered(node, self._after_node), Registered(tolerations, _after_tolerations))
+        return (
+            ClusterEventWithHint(node, self._after_node),
+            ClusterEventWithHint(tolerations, _after_tolerations),
+        )
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
+    def filter_rows(
+        self, cycle: CycleState, table: NodeTable, rows: NDArray[np.int64]
+    ) -> RejectedRows | None:
         taints = table.node_index(NODE_TAINTS[self._numeric])
         fits = taints.are_tolerated(cycle.pod.pod.spec.tolerations, rows)
         if fits.all():
             return None
         if self._unreadable is not None:
             self._unreadable.report(cycle.pod, table, rows[~fits])
-        return Rejected(np.where(fits, -1, 0), (REASON,))
+        return RejectedRows(np.where(fits, -1, 0), (REASON,))
 
-    def rejection_notes(self, pod: PodView, table: NodeTable, rows: NDArray[np.int64]) -> Notes:
+    def rejection_notes(self, pod: PodView, table: NodeTable, rows: NDArray[np.int64]) -> RejectionNotes:
         """Name the taints of each row that the pod does not tolerate."""
         tolerations = pod.pod.spec.tolerations
         taints = table.node_index(NODE_TAINTS[self._numeric])
@@ -84,33 +95,33 @@ class TaintToleration(NotedFilterPlugin, ColumnScorePlugin, ScoreExtensions, Enq
 
         # Two taints of a node may differ in their effect alone.
         notes = [tuple(dict.fromkeys(map(text, blocking[each]))) for each in sets.tolist()]
-        return Notes(which, notes)
+        return RejectionNotes(which, notes)
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
         return REASON if self._blocks(pod, node.node) else SUCCESS
 
-    def score_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def score_rows(self, cycle: CycleState, table: NodeTable, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         taints = table.node_index(NODE_TAINTS[self._numeric])
         return taints.unwelcome(cycle.pod.pod.spec.tolerations, rows)
 
-    def score(self, cycle: Cycle, pod: PodView, node: NodeView) -> int:
+    def score(self, cycle: CycleState, pod: PodView, node: NodeView) -> int:
         return unwelcome(node.node.spec.taints, pod.pod.spec.tolerations, numeric=self._numeric)
 
-    def normalize(self, cycle: Cycle, scores: NDArray[np.int64]) -> NDArray[np.int64]:
+    def normalize(self, cycle: CycleState, scores: NDArray[np.int64]) -> NDArray[np.int64]:
         return by_largest(scores, reverse=True)
 
     def _blocks(self, pod: PodView, node: Node) -> bool:
         found = blocking_taint(node.spec.taints, pod.pod.spec.tolerations, numeric=self._numeric)
         return found is not None
 
-    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> Hint:
+    def _after_node(self, pod: PodView, old: Node | None, new: Node) -> QueueingHint:
         was_blocked = old is None or self._blocks(pod, old)
-        return Hint.QUEUE if was_blocked and not self._blocks(pod, new) else Hint.SKIP
+        return QueueingHint.QUEUE if was_blocked and not self._blocks(pod, new) else QueueingHint.SKIP
 
 
 def _named(taint: Taint) -> str:
     return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
 
 
-def _after_tolerations(pod: PodView, old: Any, new: Any) -> Hint:
-    return Hint.QUEUE
+def _after_tolerations(pod: PodView, old: Any, new: Any) -> QueueingHint:
+    return QueueingHint.QUEUE

@@ -19,24 +19,30 @@ from nodeward.api.core_v1.storage import PersistentVolume, PersistentVolumeClaim
 from nodeward.api.storage_v1 import CSIDriver, CSIStorageCapacity, StorageClass
 from nodeward.base.invariant import InvariantBroken
 from nodeward.rules.volumes import claims_of
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import (
     ColumnFilterPlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     PreBindPlugin,
     PreFilterPlugin,
-    Rejected,
+    RejectedRows,
     ReservePlugin,
     StatefulPlugin,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status
-from nodeward.scheduler.plugins.setting import Setting
 from nodeward.scheduler.plugins.volumes.assumed import AssumedVolumes
 from nodeward.scheduler.plugins.volumes.binding import Reservation, VolumeBinder, release, reserve
-from nodeward.scheduler.plugins.volumes.finding import PodClaims, VolumeFinder, volume_limit
-from nodeward.scheduler.plugins.volumes.rows import judge_rows
+from nodeward.scheduler.plugins.volumes.claim_matching import PodClaims, VolumeFinder, volume_limit
+from nodeward.scheduler.plugins.volumes.row_answers import judge_rows
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
@@ -55,27 +61,27 @@ class VolumeBinding(
     pod_fields = ()  # stateful: asked for every pod it concerns
     concerns_pods_with: ClassVar[str] = "spec.volumes"
 
-    def __init__(self, setting: Setting) -> None:
-        self._assumed = AssumedVolumes(setting.listers)
+    def __init__(self, context: PluginContext) -> None:
+        self._assumed = AssumedVolumes(context.listers)
         self._finder = VolumeFinder(
-            setting.listers,
+            context.listers,
             self._assumed,
-            with_attributes_class=setting.gates.enabled("VolumeAttributesClass"),
+            with_attributes_class=context.gates.enabled("VolumeAttributesClass"),
         )
-        timeout = setting.arguments.get("bindTimeoutSeconds")
+        timeout = context.arguments.get("bindTimeoutSeconds")
         seconds = float(BIND_TIMEOUT_SECONDS if timeout is None else timeout)
-        handle = setting.handle
-        self._binder = VolumeBinder(handle, setting.listers, seconds) if handle is not None else None
+        handle = context.handle
+        self._binder = VolumeBinder(handle, context.listers, seconds) if handle is not None else None
         self._table: NodeTable | None = None
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return (
-            Registered(ClusterEvent(StorageClass, _ADD_OR_UPDATE), _after_class),
-            Registered(ClusterEvent(PersistentVolumeClaim, _ADD_OR_UPDATE), after_claim),
-            Registered(ClusterEvent(PersistentVolume, _ADD_OR_UPDATE)),
-            Registered(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
-            Registered(ClusterEvent(CSIDriver, Action.UPDATE), _after_driver),
-            Registered(ClusterEvent(CSIStorageCapacity, _ADD_OR_UPDATE), _after_capacity),
+            ClusterEventWithHint(ClusterEvent(StorageClass, _ADD_OR_UPDATE), _after_class),
+            ClusterEventWithHint(ClusterEvent(PersistentVolumeClaim, _ADD_OR_UPDATE), after_claim),
+            ClusterEventWithHint(ClusterEvent(PersistentVolume, _ADD_OR_UPDATE)),
+            ClusterEventWithHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
+            ClusterEventWithHint(ClusterEvent(CSIDriver, Action.UPDATE), _after_driver),
+            ClusterEventWithHint(ClusterEvent(CSIStorageCapacity, _ADD_OR_UPDATE), _after_capacity),
         )
 
     def concerns(self, pod: PodView, table: NodeTable | None = None) -> bool:
@@ -84,7 +90,7 @@ class VolumeBinding(
 
     # -- filter
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         self._table = table
         if not self.concerns(pod):
             return SKIP
@@ -94,13 +100,15 @@ class VolumeBinding(
         cycle.data[self.name] = found
         return SUCCESS
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
+    def filter_rows(
+        self, cycle: CycleState, table: NodeTable, rows: NDArray[np.int64]
+    ) -> RejectedRows | None:
         return judge_rows(table, rows, lambda _, node: self._judge(cycle, node))
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
         return self._judge(cycle, node.node)
 
-    def _judge(self, cycle: Cycle, node: Node) -> Status:
+    def _judge(self, cycle: CycleState, node: Node) -> Status:
         claims: PodClaims | None = cycle.data.get(self.name)
         if claims is None:
             return SUCCESS
@@ -109,7 +117,7 @@ class VolumeBinding(
 
     # -- once there is a node
 
-    def reserve(self, cycle: Cycle, pod: PodView, node: str) -> Status:
+    def reserve(self, cycle: CycleState, pod: PodView, node: str) -> Status:
         claims: PodClaims | None = cycle.data.get(self.name)
         table = self._table
         if claims is None or table is None or not (claims.waiting or claims.selected):
@@ -124,12 +132,12 @@ class VolumeBinding(
         cycle.data[_RESERVATION] = reserve(self._assumed, plan, node)
         return SUCCESS
 
-    def unreserve(self, cycle: Cycle, pod: PodView, node: str) -> None:
+    def unreserve(self, cycle: CycleState, pod: PodView, node: str) -> None:
         reservation: Reservation | None = cycle.data.pop(_RESERVATION, None)
         if reservation is not None:
             release(self._assumed, reservation)
 
-    async def pre_bind(self, cycle: Cycle, pod: PodView, node: str) -> Status:
+    async def pre_bind(self, cycle: CycleState, pod: PodView, node: str) -> Status:
         reservation: Reservation | None = cycle.data.get(_RESERVATION)
         if reservation is None or self._table is None:
             return SUCCESS
@@ -141,27 +149,27 @@ class VolumeBinding(
 # -- hints
 
 
-def after_claim(pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> Hint:
+def after_claim(pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> QueueingHint:
     """A claim of the pod's own came or changed."""
     is_mine = pod.namespace == new.metadata.namespace and any(
         use.name == new.metadata.name for use in claims_of(pod.pod)
     )
-    return Hint.QUEUE if is_mine else Hint.SKIP
+    return QueueingHint.QUEUE if is_mine else QueueingHint.SKIP
 
 
-def _after_class(pod: PodView, old: StorageClass | None, new: StorageClass) -> Hint:
+def _after_class(pod: PodView, old: StorageClass | None, new: StorageClass) -> QueueingHint:
     is_better = old is None or old.allowed_topologies != new.allowed_topologies
-    return Hint.QUEUE if is_better else Hint.SKIP
+    return QueueingHint.QUEUE if is_better else QueueingHint.SKIP
 
 
-def _after_driver(pod: PodView, old: CSIDriver, new: CSIDriver) -> Hint:
+def _after_driver(pod: PodView, old: CSIDriver, new: CSIDriver) -> QueueingHint:
     # Unlike upstream, which looks for inline CSI volumes here: capacity concerns claims whose volume is yet to be made.
     no_longer_counts = bool(old.spec.storage_capacity) and not new.spec.storage_capacity
-    return Hint.QUEUE if no_longer_counts else Hint.SKIP
+    return QueueingHint.QUEUE if no_longer_counts else QueueingHint.SKIP
 
 
-def _after_capacity(pod: PodView, old: CSIStorageCapacity | None, new: Any) -> Hint:
+def _after_capacity(pod: PodView, old: CSIStorageCapacity | None, new: Any) -> QueueingHint:
     limit = volume_limit(new)
     before = volume_limit(old) if old is not None else None
     has_grown = old is None or (limit is not None and (before is None or limit > before))
-    return Hint.QUEUE if has_grown else Hint.SKIP
+    return QueueingHint.QUEUE if has_grown else QueueingHint.SKIP

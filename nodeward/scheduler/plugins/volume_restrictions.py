@@ -18,19 +18,25 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.storage import PersistentVolumeClaim
 from nodeward.api.core_v1.volume import Volume
 from nodeward.scheduler.cache.claims_in_use import ClaimsInUse, named_claims
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import (
     ColumnFilterPlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     PreFilterExtensions,
-    Rejected,
+    RejectedRows,
     StatefulPlugin,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
-from nodeward.scheduler.plugins.setting import Setting
-from nodeward.scheduler.plugins.volumes.rows import judge_rows
+from nodeward.scheduler.plugins.volumes.row_answers import judge_rows
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
@@ -63,15 +69,15 @@ class VolumeRestrictions(PreFilterExtensions, ColumnFilterPlugin, StatefulPlugin
     pod_fields = ()  # stateful: asked for every pod it concerns
     concerns_pods_with: ClassVar[str] = "spec.volumes"
 
-    def __init__(self, setting: Setting) -> None:
-        self._listers = setting.listers
+    def __init__(self, context: PluginContext) -> None:
+        self._listers = context.listers
         self._in_use: tuple[NodeTable, ClaimsInUse] | None = None
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return (
-            Registered(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), _after_pod_is_gone),
-            Registered(ClusterEvent(Resource.NODE, Action.ADD)),
-            Registered(ClusterEvent(PersistentVolumeClaim, Action.ADD), _after_claim),
+            ClusterEventWithHint(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), _after_pod_is_gone),
+            ClusterEventWithHint(ClusterEvent(Resource.NODE, Action.ADD)),
+            ClusterEventWithHint(ClusterEvent(PersistentVolumeClaim, Action.ADD), _after_claim),
         )
 
     def concerns(self, pod: PodView, table: NodeTable | None = None) -> bool:
@@ -79,7 +85,7 @@ class VolumeRestrictions(PreFilterExtensions, ColumnFilterPlugin, StatefulPlugin
             volume.persistent_volume_claim is not None or _is_disk(volume) for volume in pod.pod.spec.volumes
         )
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         if not pod.pod.spec.volumes:
             return SKIP
         exclusive: list[str] = []
@@ -97,27 +103,29 @@ class VolumeRestrictions(PreFilterExtensions, ColumnFilterPlugin, StatefulPlugin
         cycle.data[self.name] = _Exclusive(frozenset(exclusive), users)
         return SUCCESS
 
-    def add_pod(self, cycle: Cycle, pod: PodView, added: PodView, node: Node) -> Status:
+    def add_pod(self, cycle: CycleState, pod: PodView, added: PodView, node: Node) -> Status:
         return self._count(cycle, pod, added, 1)
 
-    def remove_pod(self, cycle: Cycle, pod: PodView, removed: PodView, node: Node) -> Status:
+    def remove_pod(self, cycle: CycleState, pod: PodView, removed: PodView, node: Node) -> Status:
         return self._count(cycle, pod, removed, -1)
 
-    def _count(self, cycle: Cycle, pod: PodView, other: PodView, sign: int) -> Status:
+    def _count(self, cycle: CycleState, pod: PodView, other: PodView, sign: int) -> Status:
         state: _Exclusive = cycle.data[self.name]
         # Unlike upstream a claim of the same name in another namespace is another claim.
         if other.namespace == pod.namespace:
             state.users += sign * state.count(other.pod)
         return SUCCESS
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
+    def filter_rows(
+        self, cycle: CycleState, table: NodeTable, rows: NDArray[np.int64]
+    ) -> RejectedRows | None:
         pod = cycle.pod
         return judge_rows(table, rows, lambda row, _: self._judge(cycle, pod, table.pods_on(row)))
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
         return self._judge(cycle, pod, node.pods)
 
-    def _judge(self, cycle: Cycle, pod: PodView, others: Iterable[PodView]) -> Status:
+    def _judge(self, cycle: CycleState, pod: PodView, others: Iterable[PodView]) -> Status:
         disks = [volume for volume in pod.pod.spec.volumes if _is_disk(volume)]
         if disks and any(_conflict(disks, other.pod) for other in others):
             return DISK
@@ -158,16 +166,16 @@ def _is_same_disk(mine: Volume, theirs: Volume) -> bool:
     return is_same and not (rbd.read_only and other_rbd.read_only)
 
 
-def _after_pod_is_gone(pod: PodView, old: Pod, new: Pod | None) -> Hint:
+def _after_pod_is_gone(pod: PodView, old: Pod, new: Pod | None) -> QueueingHint:
     disks = [volume for volume in pod.pod.spec.volumes if _is_disk(volume)]
     if old.metadata.namespace != pod.namespace:
         # Unlike upstream: a disk is the same disk in every namespace.
-        return Hint.QUEUE if _conflict(disks, old) else Hint.SKIP
+        return QueueingHint.QUEUE if _conflict(disks, old) else QueueingHint.SKIP
     wanted = named_claims(pod.pod)
     shares = any(name in wanted for name in named_claims(old))
-    return Hint.QUEUE if shares or _conflict(disks, old) else Hint.SKIP
+    return QueueingHint.QUEUE if shares or _conflict(disks, old) else QueueingHint.SKIP
 
 
-def _after_claim(pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> Hint:
+def _after_claim(pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> QueueingHint:
     is_mine = pod.namespace == new.metadata.namespace and new.metadata.name in named_claims(pod.pod)
-    return Hint.QUEUE if is_mine else Hint.SKIP
+    return QueueingHint.QUEUE if is_mine else QueueingHint.SKIP

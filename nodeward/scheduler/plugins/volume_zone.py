@@ -15,19 +15,25 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.storage import PersistentVolume, PersistentVolumeClaim
 from nodeward.api.storage_v1 import StorageClass
 from nodeward.rules.volumes import WAIT_FOR_FIRST_CONSUMER, class_of_claim
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import (
     ColumnFilterPlugin,
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     PreFilterPlugin,
-    Rejected,
+    RejectedRows,
     StatefulPlugin,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
-from nodeward.scheduler.plugins.setting import Setting
-from nodeward.scheduler.plugins.volumes.rows import judge_rows
+from nodeward.scheduler.plugins.volumes.row_answers import judge_rows
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
@@ -57,22 +63,22 @@ class VolumeZone(PreFilterPlugin, ColumnFilterPlugin, StatefulPlugin, EnqueueExt
     pod_fields = ()  # stateful: asked for every pod it concerns
     concerns_pods_with: ClassVar[str] = "spec.volumes"
 
-    def __init__(self, setting: Setting) -> None:
-        self._listers = setting.listers
+    def __init__(self, context: PluginContext) -> None:
+        self._listers = context.listers
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         changed = Action.ADD | Action.UPDATE
         return (
-            Registered(ClusterEvent(StorageClass, Action.ADD), _after_class),
-            Registered(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
-            Registered(ClusterEvent(PersistentVolumeClaim, changed), _after_claim),
-            Registered(ClusterEvent(PersistentVolume, changed), _after_volume),
+            ClusterEventWithHint(ClusterEvent(StorageClass, Action.ADD), _after_class),
+            ClusterEventWithHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
+            ClusterEventWithHint(ClusterEvent(PersistentVolumeClaim, changed), _after_claim),
+            ClusterEventWithHint(ClusterEvent(PersistentVolume, changed), _after_volume),
         )
 
     def concerns(self, pod: PodView, table: NodeTable | None = None) -> bool:
         return bool(pod.pod.spec.volumes) and bool(_claims(pod))
 
-    def pre_filter(self, cycle: Cycle, pod: PodView, table: NodeTable) -> Status:
+    def pre_filter(self, cycle: CycleState, pod: PodView, table: NodeTable) -> Status:
         if not self.concerns(pod):
             return SKIP
         places: list[tuple[str, frozenset[str]]] = []
@@ -110,11 +116,13 @@ class VolumeZone(PreFilterPlugin, ColumnFilterPlugin, StatefulPlugin, EnqueueExt
         waits = storage.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
         return () if waits else unresolvable("PersistentVolume had no name")
 
-    def filter_rows(self, cycle: Cycle, table: NodeTable, rows: NDArray[np.int64]) -> Rejected | None:
+    def filter_rows(
+        self, cycle: CycleState, table: NodeTable, rows: NDArray[np.int64]
+    ) -> RejectedRows | None:
         places: Places = cycle.data[self.name]
         return judge_rows(table, rows, lambda _, node: _judge(places, node))
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
         return _judge(cycle.data.get(self.name, ()), node.node)
 
 
@@ -147,15 +155,15 @@ def _judge(places: Places, node: Node) -> Status:
     return SUCCESS
 
 
-def _after_class(pod: PodView, old: StorageClass | None, new: StorageClass) -> Hint:
-    return Hint.QUEUE if new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else Hint.SKIP
+def _after_class(pod: PodView, old: StorageClass | None, new: StorageClass) -> QueueingHint:
+    return QueueingHint.QUEUE if new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else QueueingHint.SKIP
 
 
-def _after_claim(pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> Hint:
+def _after_claim(pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> QueueingHint:
     is_mine = pod.namespace == new.metadata.namespace and new.metadata.name in _claims(pod)
-    return Hint.QUEUE if is_mine else Hint.SKIP
+    return QueueingHint.QUEUE if is_mine else QueueingHint.SKIP
 
 
-def _after_volume(pod: PodView, old: PersistentVolume | None, new: PersistentVolume) -> Hint:
+def _after_volume(pod: PodView, old: PersistentVolume | None, new: PersistentVolume) -> QueueingHint:
     has_moved = old is None or _places_of(old) != _places_of(new)
-    return Hint.QUEUE if has_moved else Hint.SKIP
+    return QueueingHint.QUEUE if has_moved else QueueingHint.SKIP

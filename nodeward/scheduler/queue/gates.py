@@ -14,7 +14,7 @@ from nodeward.scheduler.framework.status import Code
 from nodeward.scheduler.queue.queued_pod import QueuedPod
 
 
-class Gates:
+class PreEnqueueGates:
     """The PreEnqueue plugins of all profiles."""
 
     def __init__(

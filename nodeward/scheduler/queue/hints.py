@@ -16,16 +16,23 @@ from typing import Any, Final, TypeAlias
 from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import SCHEME
 from nodeward.base.errors import ConfigError
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, HintFunction, Registered, Resource
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    QueueingHintFunction,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import EnqueueExtensions, Plugin
 from nodeward.scheduler.framework.pod import PodView
 
 #: One profile: who registered what, in the order of its plugins.
-HintMap: TypeAlias = "dict[ClusterEvent, list[tuple[str, HintFunction | None]]]"
+HintMap: TypeAlias = "dict[ClusterEvent, list[tuple[str, QueueingHintFunction | None]]]"
 #: Whom to ask about one pod and one event: those that said "pending" first.
-Asked: TypeAlias = "tuple[tuple[bool, HintFunction | None], ...]"
+Asked: TypeAlias = "tuple[tuple[bool, QueueingHintFunction | None], ...]"
 
-_EVERYTHING: Final = (Registered(ClusterEvent(Resource.WILDCARD, Action.ALL)),)
+_EVERYTHING: Final = (ClusterEventWithHint(ClusterEvent(Resource.WILDCARD, Action.ALL)),)
 
 
 class Strategy(IntEnum):
@@ -62,7 +69,7 @@ def hint_map(plugins: Iterable[Plugin]) -> HintMap:
     """What the plugins of one profile registered."""
     found: HintMap = {}
     for plugin in plugins:
-        registered: Sequence[Registered] = _EVERYTHING
+        registered: Sequence[ClusterEventWithHint] = _EVERYTHING
         if isinstance(plugin, EnqueueExtensions):
             registered = plugin.events_to_register()
         for line in registered:
@@ -83,7 +90,7 @@ class _Meaning:
     is_wildcard: bool
     #: any plugin of any profile: what a gating plugin's interest is judged by
     plugins: frozenset[str]
-    by_profile: Mapping[str, tuple[tuple[str, HintFunction | None], ...]]
+    by_profile: Mapping[str, tuple[tuple[str, QueueingHintFunction | None], ...]]
 
 
 class Hints:
@@ -147,6 +154,6 @@ def verdict(asked: Asked | Strategy, pod: PodView, old: Any, new: Any) -> Strate
     if isinstance(asked, Strategy):
         return asked
     for is_pending, hint in asked:
-        if hint is None or hint(pod, old, new) is Hint.QUEUE:
+        if hint is None or hint(pod, old, new) is QueueingHint.QUEUE:
             return Strategy.IMMEDIATELY if is_pending else Strategy.AFTER_BACKOFF
     return Strategy.SKIP

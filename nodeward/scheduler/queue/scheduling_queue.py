@@ -23,14 +23,14 @@ from nodeward.scheduler.framework.events import Action, ClusterEvent, Resource
 from nodeward.scheduler.framework.plugin import PreEnqueuePlugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.queue.backoff import BackoffQueue, BackoffRule
-from nodeward.scheduler.queue.gates import Gates
+from nodeward.scheduler.queue.gates import PreEnqueueGates
 from nodeward.scheduler.queue.heap import PodHeap
 from nodeward.scheduler.queue.hints import HintMap, Hints, Strategy, verdict
 from nodeward.scheduler.queue.in_flight import Flight, Happened, InFlight
 from nodeward.scheduler.queue.nominator import Nominator, written_node
 from nodeward.scheduler.queue.pod_changes import pod_changes
 from nodeward.scheduler.queue.queued_pod import NEVER, Place, QueuedPod, SortKey, priority_sort
-from nodeward.scheduler.queue.waiting import WaitingPods
+from nodeward.scheduler.queue.waiting import UnschedulablePods
 
 #: Labels of what is no event of the cluster.
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
@@ -73,12 +73,12 @@ class SchedulingQueue:
         #: pods rejected by a plugin and not tried since, by (plugin, profile): scheduler_unschedulable_pods
         self.unschedulable_reasons: Final[Counter[tuple[str, str]]] = Counter()
         self._hints = Hints(hints)
-        self._gates = Gates(pre_enqueue, self.unschedulable_reasons)
+        self._gates = PreEnqueueGates(pre_enqueue, self.unschedulable_reasons)
         self._backoff_rule = self.settings.backoff
         self._pods: dict[str, QueuedPod] = {}
         self._active = PodHeap(sort)
         self._backoff = BackoffQueue(self._backoff_rule, sort)
-        self._waiting = WaitingPods()
+        self._waiting = UnschedulablePods()
         self._in_flight = InFlight()
 
     # Looking in

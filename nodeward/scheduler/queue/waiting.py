@@ -17,7 +17,7 @@ from nodeward.scheduler.queue.heap import PodHeap
 from nodeward.scheduler.queue.queued_pod import QueuedPod
 
 
-class Group(NamedTuple):
+class WaitingGroup(NamedTuple):
     """What pods of a group have in common."""
 
     profile: str
@@ -26,15 +26,17 @@ class Group(NamedTuple):
     gating_plugin: str
 
 
-def group_of(queued: QueuedPod) -> Group:
-    return Group(queued.profile, queued.unschedulable_plugins, queued.pending_plugins, queued.gating_plugin)
+def group_of(queued: QueuedPod) -> WaitingGroup:
+    return WaitingGroup(
+        queued.profile, queued.unschedulable_plugins, queued.pending_plugins, queued.gating_plugin
+    )
 
 
-class WaitingPods:
+class UnschedulablePods:
     """The unschedulable and the gated."""
 
     def __init__(self) -> None:
-        self._groups: dict[Group, dict[str, QueuedPod]] = {}
+        self._groups: dict[WaitingGroup, dict[str, QueuedPod]] = {}
         self._by_age = PodHeap(lambda queued: queued.waiting_since_ns)
         self._gated = 0
 
@@ -74,7 +76,7 @@ class WaitingPods:
         if queued.is_gated:
             self._gated -= 1
 
-    def groups(self) -> list[tuple[Group, dict[str, QueuedPod]]]:
+    def groups(self) -> list[tuple[WaitingGroup, dict[str, QueuedPod]]]:
         """A list of its own, so that pods may be moved while going through it."""
         return list(self._groups.items())
 

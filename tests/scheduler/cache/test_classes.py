@@ -14,9 +14,9 @@ from nodeward.scheduler.cache.classes import MOST_BYTES, PodClasses
 from nodeward.scheduler.framework.plugin import (
     ColumnFilterPlugin,
     ColumnScorePlugin,
-    Cycle,
+    CycleState,
     FilterPlugin,
-    Rejected,
+    RejectedRows,
     ScorePlugin,
     StatefulPlugin,
 )
@@ -169,20 +169,20 @@ class OneEach(ColumnFilterPlugin, ColumnScorePlugin, StatefulPlugin):
     def concerns(self, pod: PodView, table: Any = None) -> bool:
         return bool(pod.labels.get("alone"))
 
-    def filter_rows(self, cycle: Cycle, table: Any, rows: Any) -> Rejected | None:
+    def filter_rows(self, cycle: CycleState, table: Any, rows: Any) -> RejectedRows | None:
         self.asked += 1
         taken = [
             any(other.name[0] == cycle.pod.name[0] for other in table.pods_on(row)) for row in rows.tolist()
         ]
-        return Rejected(np.where(taken, 0, -1), (unschedulable("one is there"),)) if any(taken) else None
+        return RejectedRows(np.where(taken, 0, -1), (unschedulable("one is there"),)) if any(taken) else None
 
-    def filter(self, cycle: Cycle, pod: PodView, node: Any) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: Any) -> Status:
         raise AssertionError("many nodes are asked about at once")
 
-    def score_rows(self, cycle: Cycle, table: Any, rows: Any) -> Any:
+    def score_rows(self, cycle: CycleState, table: Any, rows: Any) -> Any:
         return rows * 10
 
-    def score(self, cycle: Cycle, pod: PodView, node: Any) -> int:
+    def score(self, cycle: CycleState, pod: PodView, node: Any) -> int:
         raise AssertionError("many nodes are asked about at once")
 
 
@@ -195,10 +195,10 @@ class PlainOnly(FilterPlugin, ScorePlugin):
     def __init__(self) -> None:
         pass
 
-    def filter(self, cycle: Cycle, pod: PodView, node: Any) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: Any) -> Status:
         return unschedulable("too many neighbours") if len(node.pods) > 1 else SUCCESS
 
-    def score(self, cycle: Cycle, pod: PodView, node: Any) -> int:
+    def score(self, cycle: CycleState, pod: PodView, node: Any) -> int:
         return 50 if node.name == "b" else 0
 
 

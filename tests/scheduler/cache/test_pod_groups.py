@@ -14,9 +14,9 @@ from nodeward.api.meta import LabelSelector
 from nodeward.rules.pod_affinity import terms_of
 from nodeward.rules.selectors import Labels, from_label_selector
 from nodeward.scheduler.cache.columns import PodIndex
-from nodeward.scheduler.cache.held_terms import FEW_ROWS, HELD_TERMS, HeldTerms, Use
+from nodeward.scheduler.cache.existing_terms import EXISTING_TERMS, FEW_ROWS, ExistingTerms, TermUse
 from nodeward.scheduler.cache.pod_groups import LONGEST_LOG, POD_GROUPS, Group, PodGroups, Tally
-from nodeward.scheduler.cache.remembered import Remembered
+from nodeward.scheduler.cache.signature_memo import SignatureMemo
 from nodeward.scheduler.cache.table import NodeTable
 from nodeward.scheduler.framework.pod import PodView
 from tests.scheduler.cache.objects import new_table, node, pod
@@ -95,23 +95,23 @@ class Counting(RuleBasedStateMachine):
         slots, size = self.table.labels.slots(ZONE)
         sums = {
             use: np.zeros(size) if not held else sum(each.by_slot(slots, size) for each in held)
-            for use in Use
+            for use in TermUse
             for held in [[each for each in self.meaning() if each.use is use]]
         }
-        again: dict[Use, list[float]] = {use: [0.0] * size for use in Use}
+        again: dict[TermUse, list[float]] = {use: [0.0] * size for use in TermUse}
         for row, view in self.table.pods_by_row():
             terms = terms_of(view.pod)
             for use, amounts in (
-                (Use.REPELS, [1 for _ in terms.apart]),
-                (Use.NEEDS, [1 for _ in terms.near]),
-                (Use.LIKES, [term.weight for term in terms.liked]),
+                (TermUse.REPELS, [1 for _ in terms.apart]),
+                (TermUse.NEEDS, [1 for _ in terms.near]),
+                (TermUse.LIKES, [term.weight for term in terms.liked]),
             ):
                 # Their own namespace is what all of them mean.
                 again[use][int(slots[row])] += sum(amounts) if view.namespace == "default" else 0
         assert {use: list(found) for use, found in sums.items()} == again
 
     def meaning(self) -> Any:
-        return self.table.pod_index(HELD_TERMS).meaning("default", {"app": "web"}, {})
+        return self.table.pod_index(EXISTING_TERMS).meaning("default", {"app": "web"}, {})
 
 
 def counted(table: NodeTable, group: Group) -> list[int]:
@@ -148,7 +148,7 @@ def test_a_tally_says_what_changed_unless_that_is_too_long_ago() -> None:
 
 def test_a_term_held_on_many_rows_sums_up_as_on_few() -> None:
     table = new_table()
-    held = HeldTerms(table)
+    held = ExistingTerms(table)
     views = [pod(f"p{row}", affinity={"podAntiAffinity": {REQUIRED: [TERM]}}) for row in range(3 * FEW_ROWS)]
     for row, view in enumerate(views):
         # The table grows in between.
@@ -165,7 +165,7 @@ def test_a_term_held_on_many_rows_sums_up_as_on_few() -> None:
 
 
 def test_what_was_not_asked_for_lately_is_forgotten() -> None:
-    kept = Remembered(2)
+    kept = SignatureMemo(2)
     kept.put("plugin", b"one", 1)
     kept.put("plugin", b"two", 2)
     assert kept.get("plugin", b"one") == 1

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from nodeward.scheduler.cache.table import NodeTable
-from nodeward.scheduler.framework.plugin import Cycle
+from nodeward.scheduler.framework.plugin import CycleState
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status
 from tests.scheduler.cache.objects import new_table, node, pod
@@ -37,7 +37,7 @@ def cluster(placed: Mapping[str, Sequence[PodView]], **labels: Mapping[str, str]
 
 def judged(plugin: Any, view: PodView, table: NodeTable) -> dict[str, Status]:
     """What the filter says of each node. Both forms are asked, and must agree."""
-    cycle = Cycle(view)
+    cycle = CycleState(view)
     status = plugin.pre_filter(cycle, view, table)
     if status.is_skip:
         return {table.name_of(row): SUCCESS for row in table.rows().tolist()}
@@ -45,7 +45,7 @@ def judged(plugin: Any, view: PodView, table: NodeTable) -> dict[str, Status]:
     return filtered(plugin, cycle, table)
 
 
-def filtered(plugin: Any, cycle: Cycle, table: NodeTable) -> dict[str, Status]:
+def filtered(plugin: Any, cycle: CycleState, table: NodeTable) -> dict[str, Status]:
     rows = table.rows()
     plain = {table.name_of(row): plugin.filter(cycle, cycle.pod, table.view(row)) for row in rows.tolist()}
     answer = plugin.filter_rows(cycle, table, rows)
@@ -58,7 +58,7 @@ def ranked(plugin: Any, view: PodView, table: NodeTable, *feasible: str) -> dict
     """The normalised scores of all nodes (or those named); None: the plugin has nothing to say."""
     every = [row for row in table.rows().tolist() if not feasible or table.name_of(row) in feasible]
     rows = np.array(every, np.int64)
-    plain_cycle, column_cycle = Cycle(view), Cycle(view)
+    plain_cycle, column_cycle = CycleState(view), CycleState(view)
     takes_rows = plugin.name == "PodTopologySpread"
     first = plugin.pre_score(plain_cycle, view, table, *([rows] if takes_rows else []))
     second = plugin.pre_score(column_cycle, view, table)

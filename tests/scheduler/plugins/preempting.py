@@ -17,12 +17,12 @@ from nodeward.machinery.recorder import EventRecorder
 from nodeward.machinery.transport import Request, Response
 from nodeward.scheduler.cache.classes import PodClasses
 from nodeward.scheduler.cache.plugin_set import PluginSet
+from nodeward.scheduler.framework.context import FrameworkHandle, PluginContext
 from nodeward.scheduler.framework.listers import FixedListers
-from nodeward.scheduler.framework.plugin import MadeRoom, Plugin
+from nodeward.scheduler.framework.plugin import Plugin, PostFilterResult
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.plugins import REGISTRY
 from nodeward.scheduler.plugins.default_preemption import DefaultPreemption
-from nodeward.scheduler.plugins.setting import Handle, Setting
 from nodeward.scheduler.queue.nominator import Nominator
 from nodeward.scheduler.rejections import Rejections
 from nodeward.scheduler.waiting_pods import WaitingPods
@@ -59,7 +59,7 @@ class Cluster:
         self.waiting = WaitingPods(clock)
         self.activated: list[str] = []
         self.recorder = EventRecorder(client, SeededChance(1), component="default-scheduler")
-        self.handle = Handle(
+        self.handle = FrameworkHandle(
             client,
             clock,
             self.recorder,
@@ -71,15 +71,15 @@ class Cluster:
             self.waiting,
         )
         self.plugins: list[Plugin] = [
-            *(each(self.setting(self.arguments.get(each.name))) for each in REGISTRY),
+            *(each(self.context(self.arguments.get(each.name))) for each in REGISTRY),
             *self.extra,
         ]
         self.filters = PluginSet(self.plugins, WEIGHTS)
         self.classes = PodClasses(self.table, self.plugins, WEIGHTS)
         self.preemption = next(each for each in self.plugins if isinstance(each, DefaultPreemption))
 
-    def setting(self, arguments: dict[str, Any] | None = None) -> Setting:
-        return Setting(
+    def context(self, arguments: dict[str, Any] | None = None) -> PluginContext:
+        return PluginContext(
             GATES, Version.parse("1.37"), arguments or {}, listers=self.listers, handle=self.handle
         )
 
@@ -93,7 +93,7 @@ class Cluster:
         self.table.add_pod(view)
         return view
 
-    def make_room(self, view: PodView) -> MadeRoom:
+    def make_room(self, view: PodView) -> PostFilterResult:
         """What the scheduler would be told, if the pod fits nowhere."""
         said = self.classes.explain(view)
         assert not said.fitting, "the pod fits without anybody going"

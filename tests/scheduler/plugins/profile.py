@@ -9,11 +9,11 @@ import numpy as np
 from nodeward.features.declared import Version
 from nodeward.features.gates import Gates
 from nodeward.scheduler.cache.table import NodeTable
-from nodeward.scheduler.framework.plugin import Cycle, Plugin
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.plugin import CycleState, Plugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status
 from nodeward.scheduler.plugins import REGISTRY
-from nodeward.scheduler.plugins.setting import Setting
 
 GATES = Gates.of(
     "1.37", "NodeDeclaredFeatures=true,TaintTolerationComparisonOperators=true,NodeReadinessGates=true"
@@ -21,13 +21,13 @@ GATES = Gates.of(
 WEIGHTS = {each.name: each.default_weight for each in REGISTRY}
 
 
-def setting(arguments: dict[str, Any] | None = None, gates: Gates = GATES) -> Setting:
-    return Setting(gates, Version.parse("1.37"), arguments or {})
+def context(arguments: dict[str, Any] | None = None, gates: Gates = GATES) -> PluginContext:
+    return PluginContext(gates, Version.parse("1.37"), arguments or {})
 
 
 def plugins(arguments: dict[str, dict[str, Any]] | None = None) -> list[Plugin]:
     """All shipped plugins, with arguments by name."""
-    return [each(setting((arguments or {}).get(each.name))) for each in REGISTRY]
+    return [each(context((arguments or {}).get(each.name))) for each in REGISTRY]
 
 
 class Plain:
@@ -38,7 +38,7 @@ class Plain:
 
     def judge(self, pod: PodView, table: NodeTable) -> tuple[dict[str, Status], dict[str, int]]:
         """Per node that does not fit the first plugin's answer; per node that does, its score."""
-        cycle = Cycle(pod)
+        cycle = CycleState(pod)
         names = [table.name_of(row) for row in table.rows().tolist()]
         skipped: set[str] = set()
         only: dict[str, set[str]] = {}
@@ -74,7 +74,7 @@ class Plain:
                 rows.append(row)
         return rejected, self._scores(cycle, pod, table, rows)
 
-    def _scores(self, cycle: Cycle, pod: PodView, table: NodeTable, rows: list[int]) -> dict[str, int]:
+    def _scores(self, cycle: CycleState, pod: PodView, table: NodeTable, rows: list[int]) -> dict[str, int]:
         total = np.zeros(len(rows), np.int64)
         views = [table.view(row) for row in rows]
         for plugin in self.profile:

@@ -14,7 +14,7 @@ from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
-from nodeward.scheduler.framework.plugin import Cycle
+from nodeward.scheduler.framework.plugin import CycleState
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status
 from nodeward.scheduler.plugins.volume_binding import VolumeBinding
@@ -59,7 +59,7 @@ class World:
         await self.clock.sleep(0.01)
         return stored
 
-    def placed(self, view: PodView, at: str) -> tuple[Cycle, Status]:
+    def placed(self, view: PodView, at: str) -> tuple[CycleState, Status]:
         """The pod is decided to go to a node."""
         assert at in self.cluster.classes.explain(view).fitting
         cycle = self.cluster.classes.cycle(view)

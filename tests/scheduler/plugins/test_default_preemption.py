@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeward.scheduler.cache.node import NodeView
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Resource
-from nodeward.scheduler.framework.plugin import Cycle, FilterPlugin, MadeRoom
+from nodeward.scheduler.framework.events import Action, ClusterEvent, QueueingHint, Resource
+from nodeward.scheduler.framework.plugin import CycleState, FilterPlugin, PostFilterResult
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Code, Status
 from nodeward.scheduler.plugins.preemption.candidate import Wanted, enough
-from nodeward.scheduler.plugins.preemption.search import Found, Search
+from nodeward.scheduler.plugins.preemption.search import PreemptionResult, Search
 from tests.scheduler.cache.objects import pod
 from tests.scheduler.plugins.preempting import Cluster, budget
 
@@ -27,7 +27,7 @@ def high(cpu: str = "3", **spec: Any) -> PodView:
     return pod("high", requests={"cpu": cpu}, priority=100, **spec)
 
 
-def search(cluster: Cluster, view: PodView, wanted: int = 100) -> Found:
+def search(cluster: Cluster, view: PodView, wanted: int = 100) -> PreemptionResult:
     """What is found, without anything being done."""
     rows = cluster.classes.rejected_rows(view, Code.UNSCHEDULABLE)
     preemption = cluster.preemption
@@ -48,7 +48,7 @@ def victims(cluster: Cluster, view: PodView) -> tuple[str, list[str]]:
     return found.node, [each.name for each in found.victims]
 
 
-def message(made: MadeRoom) -> str:
+def message(made: PostFilterResult) -> str:
     return made.status.message
 
 
@@ -253,7 +253,7 @@ class TestWhoMayPreempt:
         (line,) = Cluster().preemption.events_to_register()
         assert line.event.covers(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE))
         assert line.hint is not None
-        assert line.hint(high(), None, None) is Hint.SKIP
+        assert line.hint(high(), None, None) is QueueingHint.SKIP
 
 
 class Indifferent(FilterPlugin):
@@ -265,7 +265,7 @@ class Indifferent(FilterPlugin):
     def __init__(self) -> None:
         pass
 
-    def filter(self, cycle: Cycle, pod: PodView, node: NodeView) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: NodeView) -> Status:
         return SUCCESS
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeward.scheduler.cache.table import NodeTable
-from nodeward.scheduler.framework.plugin import Cycle
+from nodeward.scheduler.framework.plugin import CycleState
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS
 from tests.scheduler.cache import objects
@@ -84,7 +84,7 @@ def test_all_forms_of_every_plugin_agree(
     rows = table.rows()
     plugin: Any
     for plugin in profile.plugins(arguments):
-        cycle = Cycle(pod)
+        cycle = CycleState(pod)
         status = plugin.pre_filter(cycle, pod, table) if hasattr(plugin, "pre_filter") else SUCCESS
         if hasattr(plugin, "filter"):
             plain = [plugin.filter(cycle, pod, table.view(row)) for row in rows.tolist()]

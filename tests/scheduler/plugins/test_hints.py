@@ -7,24 +7,24 @@ from typing import Any
 import pytest
 
 from nodeward.api.core_v1.node import Node
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Resource
+from nodeward.scheduler.framework.events import Action, ClusterEvent, QueueingHint, Resource
 from nodeward.scheduler.framework.pod import PodView
 from tests.scheduler.cache.objects import node, pod
 from tests.scheduler.plugins import profile
 
-QUEUE, SKIP = Hint.QUEUE, Hint.SKIP
+QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.SKIP
 PLUGINS: dict[str, Any] = {plugin.name: plugin for plugin in profile.plugins()}
 
 
-def woken(name: str, resource: Resource, action: Action, view: PodView, old: Any, new: Any) -> Hint:
+def woken(name: str, resource: Resource, action: Action, view: PodView, old: Any, new: Any) -> QueueingHint:
     """What the plugin makes of an event; one it did not register leaves the pod alone."""
     for each in PLUGINS[name].events_to_register():
         if each.event.covers(ClusterEvent(resource, action)):
-            return QUEUE if each.hint is None else Hint(each.hint(view, old, new))
+            return QUEUE if each.hint is None else QueueingHint(each.hint(view, old, new))
     return SKIP
 
 
-def on_node(name: str, action: Action, view: PodView, old: Node | None, new: Node) -> Hint:
+def on_node(name: str, action: Action, view: PodView, old: Node | None, new: Node) -> QueueingHint:
     return woken(name, Resource.NODE, action, view, old, new)
 
 
@@ -152,7 +152,7 @@ def declaring(*features: str) -> Node:
     ],
 )
 def test_a_change_of_a_node_wakes_those_it_helps(
-    plugin: str, action: Action, view: PodView, old: Node | None, new: Node, hint: Hint
+    plugin: str, action: Action, view: PodView, old: Node | None, new: Node, hint: QueueingHint
 ) -> None:
     assert on_node(plugin, action, view, old, new) is hint
 
@@ -187,7 +187,7 @@ HTTP = [{"containerPort": 80, "hostPort": 80}]
     ],
 )
 def test_a_change_of_a_running_pod_wakes_those_it_helps(
-    plugin: str, action: Action, view: PodView, old: PodView, new: PodView | None, hint: Hint
+    plugin: str, action: Action, view: PodView, old: PodView, new: PodView | None, hint: QueueingHint
 ) -> None:
     after = new.pod if new is not None else None
     assert woken(plugin, Resource.ASSIGNED_POD, action, view, old.pod, after) is hint
@@ -211,6 +211,6 @@ CORDON_TOLERATED = pod("p", tolerations=[{"key": "node.kubernetes.io/unschedulab
     ],
 )
 def test_a_change_of_the_pod_itself_wakes_it_if_it_matters(
-    plugin: str, action: Action, old: PodView, new: PodView, hint: Hint
+    plugin: str, action: Action, old: PodView, new: PodView, hint: QueueingHint
 ) -> None:
     assert woken(plugin, Resource.UNSCHEDULED_POD, action, new, old.pod, new.pod) is hint

@@ -14,13 +14,13 @@ from nodeward.api.core_v1.cluster import Namespace
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.scheduler.cache.table import NodeTable
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Resource
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.events import Action, ClusterEvent, QueueingHint, Resource
 from nodeward.scheduler.framework.listers import FixedListers
-from nodeward.scheduler.framework.plugin import Cycle
+from nodeward.scheduler.framework.plugin import CycleState
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code
 from nodeward.scheduler.plugins.inter_pod_affinity import InterPodAffinity
-from nodeward.scheduler.plugins.setting import Setting
 from tests.scheduler.cache.objects import node
 from tests.scheduler.plugins import neighbours, profile
 from tests.scheduler.plugins.neighbours import HOST, ZONE, cluster, filtered, judged, ranked, selects, web
@@ -42,8 +42,8 @@ LISTERS = FixedListers([namespace("default", team="x"), namespace("other", team=
 
 
 def plugin(arguments: Mapping[str, Any] | None = None) -> InterPodAffinity:
-    base = profile.setting()
-    return InterPodAffinity(Setting(base.gates, base.version, arguments or {}, listers=LISTERS))
+    base = profile.context()
+    return InterPodAffinity(PluginContext(base.gates, base.version, arguments or {}, listers=LISTERS))
 
 
 def term(key: str, selector: Any = WEB, **more: Any) -> dict[str, Any]:
@@ -157,8 +157,8 @@ def test_a_term_means_pods_of_the_namespaces_it_names_or_selects(more: dict[str,
 
 def test_a_namespace_that_is_labelled_later_is_seen() -> None:
     listers = FixedListers([namespace("other")])
-    base = profile.setting()
-    mine = InterPodAffinity(Setting(base.gates, base.version, {}, listers=listers))
+    base = profile.context()
+    mine = InterPodAffinity(PluginContext(base.gates, base.version, {}, listers=listers))
     wish = near(term(ZONE, namespaceSelector={"matchLabels": {"team": "y"}}))
     table = cluster({"a1": [web("w", namespace="other")]})
     assert judged(mine, db("p", affinity=wish), table)["a1"].message == NEAR
@@ -169,8 +169,8 @@ def test_a_namespace_that_is_labelled_later_is_seen() -> None:
 def test_a_pod_nobody_cares_about_and_that_cares_about_nobody_is_skipped() -> None:
     table = cluster({"a1": [web("w", affinity=apart(term(HOST)))]})
     mine = plugin()
-    assert mine.pre_filter(Cycle(db("p")), db("p"), table).is_skip
-    assert mine.pre_score(Cycle(db("p")), db("p"), table).is_skip
+    assert mine.pre_filter(CycleState(db("p")), db("p"), table).is_skip
+    assert mine.pre_score(CycleState(db("p")), db("p"), table).is_skip
     assert not mine.concerns(db("p"), table)
     assert mine.concerns(web("p"), table)
     table.remove_pod("w")
@@ -180,7 +180,9 @@ def test_a_pod_nobody_cares_about_and_that_cares_about_nobody_is_skipped() -> No
 
 def test_a_selector_nobody_understands_rejects_the_pod() -> None:
     wish = near(term(ZONE, {"matchExpressions": [{"key": "a", "operator": "Near", "values": ["b"]}]}))
-    status = plugin().pre_filter(Cycle(db("p", affinity=wish)), db("p", affinity=wish), cluster({"a1": []}))
+    status = plugin().pre_filter(
+        CycleState(db("p", affinity=wish)), db("p", affinity=wish), cluster({"a1": []})
+    )
     assert status.code is Code.UNRESOLVABLE
     assert status.message == 'parsing pod: "Near" is not a valid label selector operator'
 
@@ -231,7 +233,7 @@ def test_supposing_a_pod_is_there_or_not_is_what_counting_it_would_be() -> None:
     mine, old = plugin(), table.pod("w")
     assert old is not None
     view = db("p", affinity=apart(term(ZONE)))
-    cycle = Cycle(view)
+    cycle = CycleState(view)
     mine.pre_filter(cycle, view, table)
     supposed = cycle.copy()
     mine.remove_pod(supposed, view, old, node("a1", labels={HOST: "a1", ZONE: "a"}))
@@ -382,7 +384,7 @@ def test_supposing_is_what_doing_would_be(
     made: tuple[NodeTable, PodView, Trees], data: st.DataObject
 ) -> None:
     table, view, _ = made
-    mine, cycle = plugin(), Cycle(view)
+    mine, cycle = plugin(), CycleState(view)
     if not mine.pre_filter(cycle, view, table).is_success:
         return
     uid = data.draw(st.sampled_from(sorted(each.uid for _, each in table.pods_by_row()) or [""]))
@@ -406,7 +408,7 @@ def woken(resource: Resource, action: Action, view: PodView, old: Any, new: Any)
     for each in plugin().events_to_register():
         if each.event.covers(ClusterEvent(resource, action)):
             assert each.hint is not None
-            return each.hint(view, old, new) is Hint.QUEUE
+            return each.hint(view, old, new) is QueueingHint.QUEUE
     return False
 
 

@@ -17,13 +17,13 @@ from nodeward.api.core_v1.pod import Pod, ReplicationController
 from nodeward.api.core_v1.service import Service
 from nodeward.api.meta import KubeObject
 from nodeward.scheduler.cache.table import NodeTable
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Resource
+from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.framework.events import Action, ClusterEvent, QueueingHint, Resource
 from nodeward.scheduler.framework.listers import FixedListers
-from nodeward.scheduler.framework.plugin import Cycle
+from nodeward.scheduler.framework.plugin import CycleState
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code
 from nodeward.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from nodeward.scheduler.plugins.setting import Setting
 from tests.scheduler.cache.objects import new_table, node
 from tests.scheduler.plugins import neighbours, profile
 from tests.scheduler.plugins.neighbours import HOST, ZONE, cluster, filtered, judged, ranked, selects, web
@@ -38,9 +38,9 @@ FITS = ""
 def plugin(
     arguments: Mapping[str, Any] | None = None, listers: FixedListers | None = None
 ) -> PodTopologySpread:
-    base = profile.setting()
+    base = profile.context()
     found = FixedListers() if listers is None else listers
-    return PodTopologySpread(Setting(base.gates, base.version, arguments or {}, listers=found))
+    return PodTopologySpread(PluginContext(base.gates, base.version, arguments or {}, listers=found))
 
 
 def constraint(key: str, skew: int = 1, how: str = MUST, selector: Any = WEB, **more: Any) -> dict[str, Any]:
@@ -162,8 +162,8 @@ def test_an_empty_selector_counts_no_pod_and_an_absent_one_not_even_the_own() ->
 
 def test_pods_without_constraints_are_skipped() -> None:
     mine, table = plugin(), cluster({"a1": []})
-    assert mine.pre_filter(Cycle(web("p")), web("p"), table).is_skip
-    assert mine.pre_score(Cycle(web("p")), web("p"), table).is_skip
+    assert mine.pre_filter(CycleState(web("p")), web("p"), table).is_skip
+    assert mine.pre_score(CycleState(web("p")), web("p"), table).is_skip
     assert not mine.concerns(web("p"))
     assert mine.concerns(spread(constraint(ZONE)))
 
@@ -230,7 +230,7 @@ def test_pods_something_selects_are_spread_by_default(view: PodView, known: Kube
     listers.put(known)
     assert ranked(mine, view, table) == {"a1": 21, "b1": 100}
     assert mine.concerns(view)
-    assert mine.pre_filter(Cycle(view), view, table).is_skip
+    assert mine.pre_filter(CycleState(view), view, table).is_skip
     listers.remove(known)
     assert ranked(mine, view, table) is None
 
@@ -267,7 +267,7 @@ def test_the_configuration_may_list_default_constraints() -> None:
     # What a pod says itself replaces the list.
     assert set(said(spread(constraint(ZONE, 9)), table).values()) == {FITS}
     none = plugin({"defaultingType": "List"}, listers)
-    assert none.pre_score(Cycle(web("p")), web("p"), table).is_skip
+    assert none.pre_score(CycleState(web("p")), web("p"), table).is_skip
 
 
 # -- against an obvious reference
@@ -440,7 +440,7 @@ def test_supposing_is_what_doing_would_be(
     made: tuple[NodeTable, PodView, list[Any]], data: st.DataObject
 ) -> None:
     table, view, _ = made
-    mine, cycle = plugin(), Cycle(view)
+    mine, cycle = plugin(), CycleState(view)
     if not mine.pre_filter(cycle, view, table).is_success:
         return
     supposed, before = cycle.copy(), filtered(mine, cycle, table)
@@ -465,7 +465,7 @@ def woken(resource: Resource, action: Action, view: PodView, old: Any, new: Any)
     for each in plugin().events_to_register():
         if each.event.covers(ClusterEvent(resource, action)):
             assert each.hint is not None
-            return each.hint(view, old, new) is Hint.QUEUE
+            return each.hint(view, old, new) is QueueingHint.QUEUE
     return False
 
 

@@ -148,7 +148,7 @@ def test_all_that_is_lacking_is_named_in_one_order() -> None:
 
 
 def test_with_the_gate_off_numeric_tolerations_match_nothing() -> None:
-    plugin = TaintToleration(profile.setting(gates=Gates.of("1.37")))
+    plugin = TaintToleration(profile.context(gates=Gates.of("1.37")))
     table = new_table(numeric=False)
     taint = {"key": "sla", "value": "100", "effect": "NoSchedule"}
     row = table.upsert_node(node("n", taints=[taint]))
@@ -168,7 +168,7 @@ def test_a_node_whose_soft_taint_is_tolerated_is_preferred() -> None:
 
 
 def test_gated_pods_do_not_enter_the_queue() -> None:
-    plugin = SchedulingGates(profile.setting())
+    plugin = SchedulingGates(profile.context())
     gated = pod("p", schedulingGates=[{"name": "a"}, {"name": "b"}])
     assert plugin.pre_enqueue(gated).reasons == ("waiting for scheduling gates: [a b]",)
     assert plugin.pre_enqueue(pod("p")).is_success
@@ -180,7 +180,7 @@ def test_the_higher_priority_goes_first_and_then_the_older() -> None:
             self.pod = pod("p", priority=priority)
             self.timestamp = timestamp
 
-    less = PrioritySort(profile.setting()).less
+    less = PrioritySort(profile.context()).less
     assert less(Waiting(5, 9), Waiting(1, 1))
     assert less(Waiting(5, 1), Waiting(5, 2))
     assert not less(Waiting(5, 2), Waiting(5, 1))

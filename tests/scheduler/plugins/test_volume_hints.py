@@ -8,7 +8,7 @@ import pytest
 
 from nodeward.api.core_v1.storage import PersistentVolume, PersistentVolumeClaim
 from nodeward.api.storage_v1 import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Resource
+from nodeward.scheduler.framework.events import Action, ClusterEvent, QueueingHint, Resource
 from nodeward.scheduler.framework.pod import PodView
 from tests.scheduler.cache.objects import pod
 from tests.scheduler.plugins import profile
@@ -24,7 +24,7 @@ from tests.scheduler.plugins.storage import (
     volume,
 )
 
-QUEUE, SKIP = Hint.QUEUE, Hint.SKIP
+QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.SKIP
 PLUGINS: dict[str, Any] = {plugin.name: plugin for plugin in profile.plugins()}
 PLAIN, MINE = pod("p"), using("p", "c")
 EPHEMERAL = pod("p", volumes=[{"name": "t", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
@@ -142,7 +142,7 @@ def elsewhere(view: PodView) -> PodView:
     ],
 )
 def test_a_change_of_storage_wakes_those_it_helps(
-    plugin: str, resource: Resource, action: Action, view: PodView, old: Any, new: Any, hint: Hint
+    plugin: str, resource: Resource, action: Action, view: PodView, old: Any, new: Any, hint: QueueingHint
 ) -> None:
     (line,) = [
         each

@@ -10,9 +10,15 @@ from nodeward.api.core_v1.pod_status import PodStatus
 from nodeward.api.core_v1.storage import PersistentVolumeClaim
 from nodeward.api.meta import ObjectMeta
 from nodeward.base.duration import SECOND_NS
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Registered, Resource
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
 from nodeward.scheduler.framework.plugin import (
-    Cycle,
+    CycleState,
     EnqueueExtensions,
     FilterPlugin,
     Plugin,
@@ -53,9 +59,9 @@ def view(
     )
 
 
-def queue_if_named(name: str) -> Callable[[PodView, Any, Any], Hint]:
+def queue_if_named(name: str) -> Callable[[PodView, Any, Any], QueueingHint]:
     """Says QUEUE to objects (here: collections of names) that name the plugin."""
-    return lambda pod, old, new: Hint.QUEUE if new is not None and name in new else Hint.SKIP
+    return lambda pod, old, new: QueueingHint.QUEUE if new is not None and name in new else QueueingHint.SKIP
 
 
 class Passing(FilterPlugin):
@@ -66,25 +72,25 @@ class Passing(FilterPlugin):
     def __init__(self) -> None:
         pass
 
-    def filter(self, cycle: Cycle, pod: PodView, node: Any) -> Status:
+    def filter(self, cycle: CycleState, pod: PodView, node: Any) -> Status:
         return SUCCESS
 
 
 class Fit(Passing, EnqueueExtensions):
     name: ClassVar[str] = "Fit"
 
-    def events_to_register(self) -> Sequence[Registered]:
-        return (Registered(NODE_ADD, queue_if_named(self.name)),)
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return (ClusterEventWithHint(NODE_ADD, queue_if_named(self.name)),)
 
 
 class Taint(Passing, EnqueueExtensions):
     name: ClassVar[str] = "Taint"
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         hint = queue_if_named(self.name)
         return (
-            Registered(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT), hint),
-            Registered(ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_LABEL)),
+            ClusterEventWithHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT), hint),
+            ClusterEventWithHint(ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_LABEL)),
         )
 
 
@@ -94,8 +100,8 @@ class Unhinted(Passing, EnqueueExtensions):
     name: ClassVar[str] = "Unhinted"
     objects = (PersistentVolumeClaim,)
 
-    def events_to_register(self) -> Sequence[Registered]:
-        return (Registered(CLAIM_ADD),)
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return (ClusterEventWithHint(CLAIM_ADD),)
 
 
 class Deaf(Passing, EnqueueExtensions):
@@ -103,7 +109,7 @@ class Deaf(Passing, EnqueueExtensions):
 
     name: ClassVar[str] = "Deaf"
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return ()
 
 
@@ -127,10 +133,10 @@ class Gate(PreEnqueuePlugin, EnqueueExtensions):
         self.asked.append(pod.uid)
         return unresolvable("the gate is closed") if pod.uid in self.closed else SUCCESS
 
-    def events_to_register(self) -> Sequence[Registered]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return (
-            Registered(CLAIM_ADD),
-            Registered(ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_LABEL)),
+            ClusterEventWithHint(CLAIM_ADD),
+            ClusterEventWithHint(ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_LABEL)),
         )
 
 

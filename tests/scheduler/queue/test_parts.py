@@ -16,7 +16,7 @@ from nodeward.api.meta import ObjectMeta
 from nodeward.api.storage_v1 import CSINode
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.quantity import Quantity
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Hint, Resource
+from nodeward.scheduler.framework.events import Action, ClusterEvent, QueueingHint, Resource
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.queue.backoff import BackoffRule
 from nodeward.scheduler.queue.heap import PodHeap
@@ -89,8 +89,8 @@ def test_a_heap_does_not_keep_what_was_taken_out() -> None:
 def test_no_more_plugins_are_asked_than_it_takes_and_pending_ones_first() -> None:
     asked: list[str] = []
 
-    def says(name: str, hint: Hint) -> Any:
-        def function(pod: PodView, old: Any, new: Any) -> Hint:
+    def says(name: str, hint: QueueingHint) -> Any:
+        def function(pod: PodView, old: Any, new: Any) -> QueueingHint:
             asked.append(name)
             return hint
 
@@ -100,11 +100,11 @@ def test_no_more_plugins_are_asked_than_it_takes_and_pending_ones_first() -> Non
         {
             "p": {
                 NODE_ADD: [
-                    ("A", says("A", Hint.SKIP)),
-                    ("B", says("B", Hint.QUEUE)),
-                    ("C", says("C", Hint.QUEUE)),
+                    ("A", says("A", QueueingHint.SKIP)),
+                    ("B", says("B", QueueingHint.QUEUE)),
+                    ("C", says("C", QueueingHint.QUEUE)),
                 ],
-                ClusterEvent(Resource.NODE, Action.ALL): [("D", says("D", Hint.SKIP))],
+                ClusterEvent(Resource.NODE, Action.ALL): [("D", says("D", QueueingHint.SKIP))],
             }
         }
     )

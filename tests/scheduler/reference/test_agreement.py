@@ -23,12 +23,12 @@ from nodeward.features.declared import Version
 from nodeward.scheduler.cache.classes import PodClasses
 from nodeward.scheduler.cache.table import NodeTable
 from nodeward.scheduler.fit_error import fit_error_message
+from nodeward.scheduler.framework.context import PluginContext
 from nodeward.scheduler.framework.listers import FixedListers
 from nodeward.scheduler.framework.plugin import Plugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status
 from nodeward.scheduler.plugins import REGISTRY
-from nodeward.scheduler.plugins.setting import Setting
 from tests.rounds import rounds, seed_of, soak
 from tests.scheduler.plugins.profile import GATES, Plain
 from tests.scheduler.reference.cluster import Cluster
@@ -104,7 +104,7 @@ class World:
         for name, labels in NAMESPACES.items():
             listers.put(from_tree({"metadata": {"name": name, "labels": labels}}, Namespace))
         self.plugins: list[Plugin] = [
-            each(Setting(GATES, Version.parse("1.37"), arguments.get(each.name, {}), listers=listers))
+            each(PluginContext(GATES, Version.parse("1.37"), arguments.get(each.name, {}), listers=listers))
             for each in JUDGES
         ]
         self.classes = PodClasses(self.table, self.plugins, WEIGHTS)
@@ -253,7 +253,7 @@ def test_they_agree_in_small_clusters_that_shrink(random: Random, which: int) ->
 
 def test_every_shipped_plugin_that_filters_or_scores_is_in_the_reference() -> None:
     for each in REGISTRY:
-        plugin = each(Setting(GATES, Version.parse("1.37")))
+        plugin = each(PluginContext(GATES, Version.parse("1.37")))
         if each.name in ELSEWHERE:
             continue
         if hasattr(plugin, "filter_rows") or hasattr(plugin, "filter"):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nodeward.scheduler.cache.tenants import started_ns
+from nodeward.scheduler.cache.ranked_pods import started_ns
 from nodeward.scheduler.framework.pod import PodView
 
 #: Added to every priority of a sum, so that more victims of negative priority are not better than fewer.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeward.scheduler.cache.lines import Lines
-from nodeward.scheduler.cache.tenants import NOT_YET, TenantRows, Tenants
+from nodeward.scheduler.cache.ranked_pods import NOT_YET, RankedPodRows, RankedPods
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.plugins.preemption.budgets import Budgets
 from nodeward.scheduler.plugins.preemption.candidate import LIFT, Candidate
@@ -24,10 +24,10 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class LowerPriorityPods:
     """The pods of lower priority on some rows, row by row, in the order in which they may come back."""
 
-    tenants: Sequence[Tenants]
+    tenants: Sequence[RankedPods]
     #: per pod: the place of its row among the asked ones, its place among the row's tenants, and facts about it
     column: Ints
     index: Ints
@@ -90,7 +90,7 @@ class Crowd:
         return self.amounts[lines] if isinstance(lines, slice) else self.amounts[lines[:, 0]]
 
 
-def crowd(tenants: TenantRows, rows: Ints, priority: int, budgets: Budgets) -> Crowd:
+def crowd(tenants: RankedPodRows, rows: Ints, priority: int, budgets: Budgets) -> LowerPriorityPods:
     """Everybody on these rows whose priority is lower."""
     found = tenants.of_rows(rows.tolist())
     lengths = np.array([len(each.pods) for each in found], np.int64)
@@ -103,7 +103,7 @@ def crowd(tenants: TenantRows, rows: Ints, priority: int, budgets: Budgets) -> C
     order: Ints | slice = slice(None)
     if violates.any():
         order = np.lexsort((index, ~violates, column))
-    return Crowd(
+    return LowerPriorityPods(
         found,
         column[order],
         index[order],
@@ -115,7 +115,7 @@ def crowd(tenants: TenantRows, rows: Ints, priority: int, budgets: Budgets) -> C
     )
 
 
-def _violates(tenants: Sequence[Tenants], count: Ints, budgets: Budgets) -> Bools:
+def _violates(tenants: Sequence[RankedPods], count: Ints, budgets: Budgets) -> Bools:
     flags: list[bool] = []
     for each, lower in zip(tenants, count.tolist(), strict=True):
         # Those of lower priority are the last.

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nodeward.scheduler.cache.amounts import Amounts
-from nodeward.scheduler.cache.plugin_set import Part, PluginSet
-from nodeward.scheduler.cache.tenants import Tenants
-from nodeward.scheduler.cache.what_if import WhatIfNode
-from nodeward.scheduler.framework.plugin import Cycle
+from nodeward.scheduler.cache.hypothetical_node import HypotheticalNode
+from nodeward.scheduler.cache.plugin_set import PluginPart, PluginSet
+from nodeward.scheduler.cache.ranked_pods import RankedPods
+from nodeward.scheduler.framework.plugin import CycleState
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status, failed, unresolvable
 from nodeward.scheduler.plugins.preemption.budgets import Budgets
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
 
-class Thought:
+class NodeDryRun:
     """One node of which one pod is asked. `nominated` are the pods others make room for there."""
 
     def __init__(
         self,
-        cycle: Cycle,
+        cycle: CycleState,
         pod: PodView,
         table: NodeTable,
         row: int,
@@ -42,12 +42,12 @@ class Thought:
         self._pod = pod
         self._table = table
         self._filters = filters
-        self._asked: tuple[Part, ...] = filters.asked(cycle, is_static=False)
+        self._asked: tuple[PluginPart, ...] = filters.asked(cycle, is_static=False)
         self._nominated = nominated
-        self._what_if = WhatIfNode(table, row)
+        self._what_if = HypotheticalNode(table, row)
         self._node = self._what_if.view.node
 
-    def victims(self, tenants: Tenants, budgets: Budgets) -> Candidate | Status:
+    def victims(self, tenants: RankedPods, budgets: Budgets) -> Candidate | Status:
         """Who must go, or why nobody's going would help. Filters that look at the node alone are not asked."""
         lower = [placed for placed in tenants.pods if placed.view.priority < self._pod.priority]
         if not lower:

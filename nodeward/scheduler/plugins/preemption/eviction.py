@@ -24,7 +24,7 @@ from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.plugins.preemption.candidate import Candidate
 
 if TYPE_CHECKING:
-    from nodeward.scheduler.plugins.setting import Handle
+    from nodeward.scheduler.framework.context import FrameworkHandle
 
 _log: Final = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def is_terminating_by_preemption(pod: Pod) -> bool:
 class Evictions:
     """The preemptions of one profile. `seen` gives a running pod's newest version, None once it is gone."""
 
-    def __init__(self, plugin: str, handle: Handle, seen: Callable[[str], PodView | None]) -> None:
+    def __init__(self, plugin: str, handle: FrameworkHandle, seen: Callable[[str], PodView | None]) -> None:
         self._plugin = plugin
         self._handle = handle
         self._seen = seen

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from nodeward.scheduler.cache.lines import gather
 from nodeward.scheduler.cache.plugin_set import PluginSet
-from nodeward.scheduler.cache.tenants import TenantRows
-from nodeward.scheduler.framework.plugin import Cycle
+from nodeward.scheduler.cache.ranked_pods import RankedPodRows
+from nodeward.scheduler.framework.plugin import CycleState
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SUCCESS, Status
 from nodeward.scheduler.plugins.node_resources_fit import Need, NodeResourcesFit, lacking, need_of
 from nodeward.scheduler.plugins.preemption.budgets import Budgets
 from nodeward.scheduler.plugins.preemption.candidate import Candidate, best, enough
-from nodeward.scheduler.plugins.preemption.columns import Crowd, crowd
-from nodeward.scheduler.plugins.preemption.dry_run import NO_VICTIMS, Thought
+from nodeward.scheduler.plugins.preemption.columns import LowerPriorityPods, crowd
+from nodeward.scheduler.plugins.preemption.dry_run import NO_VICTIMS, NodeDryRun
 from nodeward.scheduler.queue.nominator import Nominator
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ STRETCH: Final = 64
 
 
 @dataclass(slots=True)
-class Found:
+class PreemptionResult:
     """What came of it. `reasons` count the nodes where nobody's going helps, if that is so everywhere."""
 
     best: Candidate | None = None
@@ -53,7 +53,7 @@ class _Stretch:
     """Some nodes, looked at together."""
 
     rows: Ints
-    crowd: Crowd
+    crowd: LowerPriorityPods
     #: per row the first rejection by a filter that looks at the node alone, with the rank of the plugin
     static: list[tuple[int, Status]] | None
     is_possible: Bools
@@ -65,10 +65,10 @@ class Search:
 
     def __init__(
         self,
-        cycle: Cycle,
+        cycle: CycleState,
         pod: PodView,
         table: NodeTable,
-        tenants: TenantRows,
+        tenants: RankedPodRows,
         filters: PluginSet,
         budgets: Budgets,
         nominator: Nominator,
@@ -86,9 +86,9 @@ class Search:
         self._rank = fit.rank if fit is not None else 0
         self._only_resources = self._need is not None and len(moving) == 1
 
-    def run(self, rows: Ints, offset: int, wanted: int) -> Found:
+    def run(self, rows: Ints, offset: int, wanted: int) -> PreemptionResult:
         """Look at `rows` from `offset` round, until `wanted` candidates are known."""
-        found = Found()
+        found = PreemptionResult()
         costs: list[Ints] = []
         picked: list[tuple[_Stretch, int, Bools]] = []
         candidates: list[Candidate] = []
@@ -201,7 +201,7 @@ class Search:
         for column in np.flatnonzero(stretch.is_possible).tolist():
             row = int(stretch.rows[column])
             nominated = self._nominated(self._table.name_of(row)) if len(self._nominator) else ()
-            thought = Thought(self._cycle, self._pod, self._table, row, self._filters, nominated)
+            thought = NodeDryRun(self._cycle, self._pod, self._table, row, self._filters, nominated)
             answer = thought.victims(self._tenants.of(row), self._budgets)
             if isinstance(answer, Status):
                 rejected.append(answer)

@@ -22,12 +22,12 @@ from nodeward.rules import volumes
 from nodeward.scheduler.framework.listers import Listers
 from nodeward.scheduler.framework.status import SUCCESS, Status, failed
 from nodeward.scheduler.plugins.volumes.assumed import AssumedVolumes
-from nodeward.scheduler.plugins.volumes.finding import Plan
+from nodeward.scheduler.plugins.volumes.claim_matching import VolumePlan
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.table import NodeTable
+    from nodeward.scheduler.framework.context import FrameworkHandle
     from nodeward.scheduler.framework.pod import PodView
-    from nodeward.scheduler.plugins.setting import Handle
 
 #: How often it is looked whether all is bound, in seconds.
 LOOK_EVERY: Final = 0.1
@@ -45,7 +45,7 @@ class Reservation:
         return self
 
 
-def reserve(assumed: AssumedVolumes, plan: Plan, node: str) -> Reservation:
+def reserve(assumed: AssumedVolumes, plan: VolumePlan, node: str) -> Reservation:
     """Assume what the plan says."""
     found = Reservation(node)
     for claim, volume in plan.matched:
@@ -72,7 +72,7 @@ def release(assumed: AssumedVolumes, reservation: Reservation) -> None:
 class VolumeBinder:
     """Writes and waits."""
 
-    def __init__(self, handle: Handle, listers: Listers, timeout: float) -> None:
+    def __init__(self, handle: FrameworkHandle, listers: Listers, timeout: float) -> None:
         self._handle = handle
         self._listers = listers
         self._timeout = timeout

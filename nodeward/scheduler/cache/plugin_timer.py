@@ -13,14 +13,14 @@ from nodeward.base.duration import SECOND_NS
 from nodeward.scheduler.framework.status import Code, Status
 
 if TYPE_CHECKING:
-    from nodeward.scheduler.cache.plugin_set import Ints, Part
+    from nodeward.scheduler.cache.plugin_set import Ints, PluginPart
     from nodeward.scheduler.cache.table import NodeTable
-    from nodeward.scheduler.framework.plugin import Cycle, Rejected
+    from nodeward.scheduler.framework.plugin import CycleState, RejectedRows
 
 T = TypeVar("T")
 
 
-class Stopwatch:
+class PluginTimer:
     """Times plugins. `now_ns` is the clock, `tell` gets (extension point, plugin, status, seconds)."""
 
     def __init__(self, now_ns: Callable[[], int], tell: Callable[[str, str, str, float], None]) -> None:
@@ -36,13 +36,15 @@ class Stopwatch:
         self._add(point, plugin, status, began)
         return answer
 
-    def filter_rows(self, part: Part, cycle: Cycle, table: NodeTable, rows: Ints) -> Rejected | None:
+    def filter_rows(
+        self, part: PluginPart, cycle: CycleState, table: NodeTable, rows: Ints
+    ) -> RejectedRows | None:
         began = self._now_ns()
         answer = part.filter_rows(cycle, table, rows)
         self._add("Filter", part.name, (Code.UNSCHEDULABLE if answer else Code.SUCCESS).value, began)
         return answer
 
-    def score_rows(self, part: Part, cycle: Cycle, table: NodeTable, rows: Ints) -> Ints:
+    def score_rows(self, part: PluginPart, cycle: CycleState, table: NodeTable, rows: Ints) -> Ints:
         return self.timed("Score", part.name, part.score_rows, cycle, table, rows)
 
     def lap(self) -> dict[str, float]:

@@ -47,7 +47,7 @@ class PodClaims:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class VolumePlan:
     """What must happen so that a pod's volumes are there on one node."""
 
     matched: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...] = ()
@@ -115,7 +115,7 @@ class VolumeFinder:
         known = self._assumed.of_class(volumes.class_of_claim(claim))
         return volumes.by_preference(claim, known, with_attributes_class=self._with_attributes_class)
 
-    def plan(self, claims: PodClaims, node: Node) -> Plan | Status:
+    def plan(self, claims: PodClaims, node: Node) -> VolumePlan | Status:
         """What would have to be done for this node, or why it cannot be used."""
         is_reachable = all(volumes.is_reachable(each, node) for each in claims.volumes)
         is_there = len(claims.volumes) == len(claims.bound)
@@ -147,7 +147,7 @@ class VolumeFinder:
             )
             if not is_so
         ]
-        return unresolvable(*reasons) if reasons else Plan(tuple(matched), tuple(to_make))
+        return unresolvable(*reasons) if reasons else VolumePlan(tuple(matched), tuple(to_make))
 
     def _can_make(self, claims: Sequence[PersistentVolumeClaim], node: Node) -> tuple[bool, bool] | Status:
         """Whether volumes can be made for the claims and the node; and whether there is space for them."""

@@ -32,7 +32,7 @@ FEW_ROWS: Final = 128
 _REMEMBERED: Final = 4096
 
 
-class Use(Enum):
+class TermUse(Enum):
     """What a term does to the pods it means."""
 
     #: keeps them away
@@ -43,12 +43,12 @@ class Use(Enum):
     LIKES = "likes"
 
 
-class Held:
+class ExistingTerm:
     """One term, and what the pods on each row that hold it sum up to: their number, or their weights."""
 
     __slots__ = ("_column", "_sums", "holders", "term", "use")
 
-    def __init__(self, use: Use, term: Term) -> None:
+    def __init__(self, use: TermUse, term: Term) -> None:
         self.use = use
         self.term = term
         self.holders = 0
@@ -85,14 +85,14 @@ class Held:
         return found
 
 
-class HeldTerms:
+class ExistingTerms:
     """The terms of all pods of one table."""
 
     def __init__(self, source: HasRows) -> None:
         self._source = source
         #: changes whenever the terms do (not when another pod holds one that is known)
         self.version = 0
-        self._held: dict[tuple[Use, Term], Held] = {}
+        self._held: dict[tuple[TermUse, Term], ExistingTerm] = {}
         self._terms: dict[tuple[str, bytes], PodTerms] = {}
 
     def __len__(self) -> int:
@@ -117,7 +117,7 @@ class HeldTerms:
 
     def meaning(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
-    ) -> tuple[Held, ...]:
+    ) -> tuple[ExistingTerm, ...]:
         """The terms that mean a pod like this."""
         return tuple(
             held for held in self._held.values() if held.term.matches(namespace, labels, namespace_labels)
@@ -139,16 +139,16 @@ class HeldTerms:
     def _count(self, view: PodView, row: int, sign: int, capacity: int) -> None:
         terms = self.terms(view)
         for term in terms.apart:
-            self._add(Use.REPELS, term, row, sign, 1, capacity)
+            self._add(TermUse.REPELS, term, row, sign, 1, capacity)
         for term in terms.near:
-            self._add(Use.NEEDS, term, row, sign, 1, capacity)
+            self._add(TermUse.NEEDS, term, row, sign, 1, capacity)
         for term in terms.liked:
-            self._add(Use.LIKES, replace(term, weight=0), row, sign, term.weight, capacity)
+            self._add(TermUse.LIKES, replace(term, weight=0), row, sign, term.weight, capacity)
 
-    def _add(self, use: Use, term: Term, row: int, sign: int, amount: int, capacity: int) -> None:
+    def _add(self, use: TermUse, term: Term, row: int, sign: int, amount: int, capacity: int) -> None:
         held = self._held.get((use, term))
         if held is None:
-            held = self._held[use, term] = Held(use, term)
+            held = self._held[use, term] = ExistingTerm(use, term)
             self.version += 1
         held.holders += sign
         held.add(row, sign * amount, capacity)
@@ -157,4 +157,4 @@ class HeldTerms:
             self.version += 1
 
 
-HELD_TERMS: Final = PodIndex("held terms", HeldTerms)
+EXISTING_TERMS: Final = PodIndex("held terms", ExistingTerms)

@@ -22,12 +22,13 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.features.declared import Version
 from nodeward.features.gates import Gates
 from nodeward.scheduler.cache.classes import PodClasses
-from nodeward.scheduler.cache.plugin_set import Part, PluginSet
+from nodeward.scheduler.cache.plugin_set import PluginPart, PluginSet
 from nodeward.scheduler.cache.table import NodeTable
 from nodeward.scheduler.fit_error import fit_error_message
+from nodeward.scheduler.framework.context import PluginContext, make_plugin, named
 from nodeward.scheduler.framework.listers import Listers
 from nodeward.scheduler.framework.plugin import (
-    Cycle,
+    CycleState,
     NotedFilterPlugin,
     Plugin,
     PreEnqueuePlugin,
@@ -36,7 +37,6 @@ from nodeward.scheduler.framework.plugin import (
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status, unresolvable
 from nodeward.scheduler.plugins import REGISTRY
-from nodeward.scheduler.plugins.setting import Setting, make_plugin, named
 from nodeward.scheduler.settings import ProfileSettings
 
 Ints = NDArray[np.int64]
@@ -45,7 +45,7 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PluginRejection:
     """One plugin's no. `resolvable`: preempting pods might change it; `notes`: what exactly, if the plugin can tell."""
 
     plugin: str
@@ -54,7 +54,7 @@ class Verdict:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, status: Status, plugin: str, notes: tuple[str, ...] = ()) -> Verdict:
+    def of(cls, status: Status, plugin: str, notes: tuple[str, ...] = ()) -> PluginRejection:
         return cls(plugin, status.reasons, status.code is Code.UNSCHEDULABLE, notes)
 
 
@@ -63,7 +63,7 @@ class NodeExplanation:
     """One node: who rejects it, in the order they are asked, or how much each plugin likes it."""
 
     name: str
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[PluginRejection, ...]
     #: of a node that fits: per plugin its score from 0 to 100 times its weight
     scores: Mapping[str, int] = field(default_factory=dict)
 
@@ -82,7 +82,7 @@ class PodExplanation:
 
     pod: str
     #: who keeps the pod from being tried at all
-    held: tuple[Verdict, ...]
+    held: tuple[PluginRejection, ...]
     #: in the order the nodes were given
     nodes: tuple[NodeExplanation, ...]
     #: what a FailedScheduling event would say; empty if the pod fits somewhere
@@ -117,7 +117,7 @@ def explain_pod(
     table = _table(nodes, pods, view)
     plugins = plugins_of(profile, gates, version, listers)
     asked = _Asked(plugins, profile)
-    cycle = Cycle(view)
+    cycle = CycleState(view)
     rows = table.rows()
     verdicts = _verdicts(asked, cycle, table, rows)
     fitting = np.array([row for row in rows.tolist() if not verdicts[row]], np.int64)
@@ -135,7 +135,8 @@ def plugins_of(profile: ProfileSettings, gates: Gates, version: Version, listers
     known = named(REGISTRY)
     return [
         make_plugin(
-            known[use.name], Setting(gates, version, profile.arguments.get(use.name, {}), listers=listers)
+            known[use.name],
+            PluginContext(gates, version, profile.arguments.get(use.name, {}), listers=listers),
         )
         for use in profile.plugins
     ]
@@ -150,10 +151,10 @@ class _Asked:
         self.weights: Final = {use.name: use.weight for use in profile.plugins}
         every = PluginSet(plugins, self.weights, profile.disabled_points)
         self.set: Final = every
-        self.pre_filters: Final[Sequence[Part]] = every.pre_filters
-        self.filters: Final[Sequence[Part]] = every.filters
-        self.pre_scores: Final[Sequence[Part]] = every.pre_scores
-        self.scores: Final[Sequence[Part]] = every.scores
+        self.pre_filters: Final[Sequence[PluginPart]] = every.pre_filters
+        self.filters: Final[Sequence[PluginPart]] = every.filters
+        self.pre_scores: Final[Sequence[PluginPart]] = every.pre_scores
+        self.scores: Final[Sequence[PluginPart]] = every.scores
 
 
 def _unbound(pod: Pod) -> Pod:
@@ -177,9 +178,11 @@ def _table(nodes: Iterable[Node], pods: Iterable[Pod], view: PodView) -> NodeTab
     return table
 
 
-def _verdicts(asked: _Asked, cycle: Cycle, table: NodeTable, rows: Ints) -> dict[int, list[Verdict]]:
+def _verdicts(
+    asked: _Asked, cycle: CycleState, table: NodeTable, rows: Ints
+) -> dict[int, list[PluginRejection]]:
     """Per row what every plugin has against it."""
-    found: dict[int, list[Verdict]] = {row: [] for row in rows.tolist()}
+    found: dict[int, list[PluginRejection]] = {row: [] for row in rows.tolist()}
     unconcerned = asked.set.stateful - asked.set.stateful_for(cycle.pod, table)
     cycle.skipped_filters.update(unconcerned)
     cycle.skipped_scores.update(unconcerned)
@@ -194,7 +197,7 @@ def _verdicts(asked: _Asked, cycle: Cycle, table: NodeTable, rows: Ints) -> dict
         elif not status.is_success:
             silent.add(part.name)
             for row in found:
-                found[row].append(Verdict.of(status, part.name))
+                found[row].append(PluginRejection.of(status, part.name))
         elif isinstance(part.plugin, PreFilterNodes):
             names = part.plugin.only_nodes(cycle, cycle.pod)
             if names is not None:
@@ -209,16 +212,16 @@ def _verdicts(asked: _Asked, cycle: Cycle, table: NodeTable, rows: Ints) -> dict
         notes = _notes(part, cycle.pod, table, rejected)
         reasons = answer.which[answer.which >= 0].tolist()
         for row, which, told in zip(rejected.tolist(), reasons, notes, strict=True):
-            found[row].append(Verdict.of(answer.reasons[which], part.name, told))
+            found[row].append(PluginRejection.of(answer.reasons[which], part.name, told))
     for name, allowed in only.items():
-        elsewhere = Verdict.of(unresolvable(f"node(s) didn't satisfy plugin(s) [{name}]"), name)
+        elsewhere = PluginRejection.of(unresolvable(f"node(s) didn't satisfy plugin(s) [{name}]"), name)
         for row, verdicts in found.items():
             if table.name_of(row) not in allowed and all(each.plugin != name for each in verdicts):
                 verdicts.append(elsewhere)
     return found
 
 
-def _notes(part: Part, pod: PodView, table: NodeTable, rows: Ints) -> list[tuple[str, ...]]:
+def _notes(part: PluginPart, pod: PodView, table: NodeTable, rows: Ints) -> list[tuple[str, ...]]:
     """Per row that a plugin rejected, what it can tell beside the reason."""
     if not isinstance(part.plugin, NotedFilterPlugin):
         return [()] * len(rows)
@@ -226,7 +229,7 @@ def _notes(part: Part, pod: PodView, table: NodeTable, rows: Ints) -> list[tuple
     return [notes.texts[which] for which in notes.which.tolist()]
 
 
-def _scores(asked: _Asked, cycle: Cycle, table: NodeTable, fitting: Ints) -> dict[int, dict[str, int]]:
+def _scores(asked: _Asked, cycle: CycleState, table: NodeTable, fitting: Ints) -> dict[int, dict[str, int]]:
     """Per row that fits, what each plugin gives it."""
     found: dict[int, dict[str, int]] = {row: {} for row in fitting.tolist()}
     if not found:
@@ -244,14 +247,14 @@ def _scores(asked: _Asked, cycle: Cycle, table: NodeTable, fitting: Ints) -> dic
     return found
 
 
-def _held(asked: _Asked, view: PodView) -> tuple[Verdict, ...]:
-    found: list[Verdict] = []
+def _held(asked: _Asked, view: PodView) -> tuple[PluginRejection, ...]:
+    found: list[PluginRejection] = []
     for plugin in asked.plugins:
         is_off = "preEnqueue" in asked.profile.disabled_points.get(plugin.name, frozenset())
         if isinstance(plugin, PreEnqueuePlugin) and not is_off:
             status = plugin.pre_enqueue(view)
             if not status.is_success:
-                found.append(Verdict.of(status, plugin.name))
+                found.append(PluginRejection.of(status, plugin.name))
     return tuple(found)
 
 

@@ -21,7 +21,7 @@ from nodeward.scheduler.cache.node import NodeView
 from nodeward.scheduler.cache.plugin_set import PluginSet
 from nodeward.scheduler.framework.checks import check_plugin
 from nodeward.scheduler.framework.listers import FixedListers, Listers
-from nodeward.scheduler.framework.plugin import Cycle, Plugin
+from nodeward.scheduler.framework.plugin import CycleState, Plugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Status
 from nodeward.scheduler.queue.nominator import Nominator
@@ -29,7 +29,7 @@ from nodeward.scheduler.waiting_pods import WaitingPods
 
 
 @dataclass(frozen=True, slots=True)
-class Handle:
+class FrameworkHandle:
     """The scheduler, as far as plugins may reach into it."""
 
     client: Client
@@ -38,7 +38,7 @@ class Handle:
     nominator: Nominator
     metrics: Metrics
     #: (cycle, pod, node) -> the first rejection of all filters in plain form
-    filter_plain: Callable[[Cycle, PodView, NodeView], Status]
+    filter_plain: Callable[[CycleState, PodView, NodeView], Status]
     #: all filters of the profile, for what-if questions; asked for late, since plugins are made before there is a set
     filters: Callable[[], PluginSet]
     #: the pod is to be tried again at once (as the queue's `activate`): nothing else will wake it
@@ -48,7 +48,7 @@ class Handle:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class PluginContext:
     """All that may shape a plugin."""
 
     gates: Gates
@@ -58,13 +58,13 @@ class Setting:
     #: objects of the kinds it declares in `objects`
     listers: Listers = field(default_factory=FixedListers)
     #: what a plugin that acts (rather than judges) may use; None where nothing can be done, as in explanations
-    handle: Handle | None = None
+    handle: FrameworkHandle | None = None
 
 
-def make_plugin(kind: type[Plugin], setting: Setting) -> Plugin:
+def make_plugin(kind: type[Plugin], context: PluginContext) -> Plugin:
     """A plugin of a registry, made for one profile. ConfigError: the class is not what it claims to be."""
     check_plugin(kind)
-    return kind(setting)
+    return kind(context)
 
 
 def named(registry: Iterable[type[Plugin]]) -> dict[str, type[Plugin]]:

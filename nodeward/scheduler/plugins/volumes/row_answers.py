@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeward.scheduler.framework.plugin import Rejected
+from nodeward.scheduler.framework.plugin import RejectedRows
 from nodeward.scheduler.framework.status import Status
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def judge_rows(
     table: NodeTable, rows: NDArray[np.int64], judge: Callable[[int, Node], Status]
-) -> Rejected | None:
+) -> RejectedRows | None:
     """What `judge` says of each row and its node."""
     which = np.full(len(rows), -1, np.int64)
     reasons: dict[Status, int] = {}
@@ -29,4 +29,4 @@ def judge_rows(
         status = judge(row, node)
         if not status.is_success:
             which[place] = reasons.setdefault(status, len(reasons))
-    return Rejected(which, tuple(reasons)) if reasons else None
+    return RejectedRows(which, tuple(reasons)) if reasons else None

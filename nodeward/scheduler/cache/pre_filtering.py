@@ -10,19 +10,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from nodeward.scheduler.cache.plugin_set import Part, PluginFailed
-from nodeward.scheduler.framework.plugin import Cycle, PreFilterNodes
+from nodeward.scheduler.cache.plugin_set import PluginFailed, PluginPart
+from nodeward.scheduler.framework.plugin import CycleState, PreFilterNodes
 from nodeward.scheduler.framework.status import Code, Status, unresolvable
 
 if TYPE_CHECKING:
-    from nodeward.scheduler.cache.stopwatch import Stopwatch
+    from nodeward.scheduler.cache.plugin_timer import PluginTimer
     from nodeward.scheduler.cache.table import NodeTable
 
 _ANY: Final[Mapping[str, frozenset[str]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreFilterOutcome:
     """What pre-filters said. `only`: by plugin, the only nodes the pod can go to."""
 
     rejected: Status | None
@@ -41,12 +41,12 @@ class Prepared:
 
 
 def run_pre_filters(
-    parts: Iterable[Part],
-    cycle: Cycle,
+    parts: Iterable[PluginPart],
+    cycle: CycleState,
     table: NodeTable,
     before: Mapping[str, frozenset[str]] = _ANY,
-    watch: Stopwatch | None = None,
-) -> Prepared:
+    watch: PluginTimer | None = None,
+) -> PreFilterOutcome:
     """Ask `parts` in order; `before` is what others narrowed the search to already."""
     pod, only = cycle.pod, dict(before)
     rejected: Status | None = None
@@ -63,7 +63,7 @@ def run_pre_filters(
             rejected = status.of(part.name)
             continue
         if status.is_rejected:
-            return Prepared(status.of(part.name), only)
+            return PreFilterOutcome(status.of(part.name), only)
         if not status.is_success:
             raise PluginFailed(status.of(part.name), "PreFilter")
         plugin = part.plugin
@@ -71,12 +71,12 @@ def run_pre_filters(
         if names is not None:
             only[part.name] = frozenset(names)
             if not frozenset.intersection(*only.values()):
-                return Prepared(_nowhere(only), only)
-    return Prepared(rejected, only)
+                return PreFilterOutcome(_nowhere(only), only)
+    return PreFilterOutcome(rejected, only)
 
 
 def run_pre_scores(
-    parts: Iterable[Part], cycle: Cycle, table: NodeTable, watch: Stopwatch | None = None
+    parts: Iterable[PluginPart], cycle: CycleState, table: NodeTable, watch: PluginTimer | None = None
 ) -> None:
     """Ask `parts` in order; who has nothing to say is written down in the cycle."""
     for part in parts:

@@ -15,20 +15,20 @@ import numpy as np
 
 from nodeward.scheduler.cache.amounts import PODS
 from nodeward.scheduler.cache.classes import Pick, own_cycle
+from nodeward.scheduler.cache.hypothetical_node import HypotheticalNode
 from nodeward.scheduler.cache.plugin_set import PluginFailed
-from nodeward.scheduler.cache.what_if import WhatIfNode
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status
 from nodeward.scheduler.plugins.node_resources_fit import Need, NodeResourcesFit, lacking, need_of
 
 if TYPE_CHECKING:
     from nodeward.scheduler.cache.table import NodeTable
-    from nodeward.scheduler.framework.plugin import Cycle
+    from nodeward.scheduler.framework.plugin import CycleState
     from nodeward.scheduler.profile import Profile
     from nodeward.scheduler.queue.nominator import Nominator
 
 
-class Choice(NamedTuple):
+class NodeChoice(NamedTuple):
     """The pick, and the rows plugins let pass but a promise rules out, each with why."""
 
     pick: Pick
@@ -38,7 +38,7 @@ class Choice(NamedTuple):
 _NONE: Final[dict[int, Status]] = {}
 
 
-class Chooser:
+class NodeChooser:
     """Chooses for all profiles of one scheduler. `offset` is where ties are broken first."""
 
     def __init__(self, table: NodeTable, nominator: Nominator, offset: int = 0) -> None:
@@ -46,10 +46,10 @@ class Chooser:
         self._nominator = nominator
         self._offset = offset
 
-    def choose(self, profile: Profile, pod: PodView) -> Choice:
+    def choose(self, profile: Profile, pod: PodView) -> NodeChoice:
         """The best node. Equal nodes are used in turn."""
         if not len(self._nominator):
-            choice = Choice(profile.classes.pick(pod, self._offset), _NONE)
+            choice = NodeChoice(profile.classes.pick(pod, self._offset), _NONE)
         else:
             choice = self._among_promised(profile, pod)
         row = choice.pick.row
@@ -57,14 +57,14 @@ class Chooser:
             self._offset = row + 1
         return choice
 
-    def _among_promised(self, profile: Profile, pod: PodView) -> Choice:
+    def _among_promised(self, profile: Profile, pod: PodView) -> NodeChoice:
         table, classes = self._table, profile.classes
         own = self._nominator.node_of(pod.uid) or pod.pod.status.nominated_node_name
         row = table.row_of(own) if own else None
         if row is not None:
             pick = classes.pick(pod, self._offset, np.array([row], np.int64))
             if pick.row is not None and self._conflict(profile, pod, pick.cycle, row) is None:
-                return Choice(pick, {})
+                return NodeChoice(pick, {})
         out: dict[int, Status] = {}
         pick = classes.pick(pod, self._offset)
         while pick.row is not None:
@@ -78,7 +78,7 @@ class Chooser:
             left = table.alive.copy()
             left[[*out]] = False
             pick = classes.pick(pod, self._offset, np.flatnonzero(left))
-        return Choice(pick, out)
+        return NodeChoice(pick, out)
 
     def _conflicts(
         self, profile: Profile, pod: PodView, pick: Pick, known: dict[int, Status]
@@ -94,7 +94,7 @@ class Chooser:
                 found[row] = why
         return found
 
-    def _conflict(self, profile: Profile, pod: PodView, shared: Cycle, row: int) -> Status | None:
+    def _conflict(self, profile: Profile, pod: PodView, shared: CycleState, row: int) -> Status | None:
         """Why the pod does not fit beside those the node is promised to; None if it does."""
         table = self._table
         others = [
@@ -111,7 +111,7 @@ class Chooser:
             why = self._lacking(need, others, row)
             if why is not None:
                 return why
-        plugins, cycle, what_if = profile.classes.plugins, shared.copy(), WhatIfNode(table, row)
+        plugins, cycle, what_if = profile.classes.plugins, shared.copy(), HypotheticalNode(table, row)
         cycle = own_cycle(pod, cycle)
         for other in others:
             what_if.add(other, table.amounts_of(other))

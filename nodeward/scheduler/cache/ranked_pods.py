@@ -28,7 +28,7 @@ NOT_YET: Final = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, slots=True)
-class Tenants:
+class RankedPods:
     """The pods of one row, the most important first; the arrays have a line per pod."""
 
     pods: tuple[Placed, ...]
@@ -44,12 +44,12 @@ def started_ns(pod: PodView) -> int:
     return parse_rfc3339(text) if text else NOT_YET
 
 
-class TenantRows:
+class RankedPodRows:
     """The tenants of all rows of one table."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
-        self._known: dict[int, Tenants] = {}
+        self._known: dict[int, RankedPods] = {}
         self._changes = self._retold = 0
         self._lines = 0
 
@@ -65,17 +65,17 @@ class TenantRows:
         for row in (*changed.tolist(), *retold.tolist()):
             self._known.pop(row, None)
 
-    def of(self, row: int) -> Tenants:
+    def of(self, row: int) -> RankedPods:
         found = self._known.get(row)
         if found is None:
             found = self._known[row] = self._sort(row)
         return found
 
-    def of_rows(self, rows: Iterable[int]) -> list[Tenants]:
+    def of_rows(self, rows: Iterable[int]) -> list[RankedPods]:
         known = self._known
         return [known.get(row) or self.of(row) for row in rows]
 
-    def _sort(self, row: int) -> Tenants:
+    def _sort(self, row: int) -> RankedPods:
         keyed = [
             (-placed.view.priority, started_ns(placed.view), number, placed)
             for number, placed in enumerate(self._table.placed_on(row))
@@ -85,7 +85,7 @@ class TenantRows:
         for line, (_, _, _, placed) in enumerate(keyed):
             taken = placed.amounts.lines[0]
             amounts[line, : len(taken)] = taken
-        return Tenants(
+        return RankedPods(
             tuple(placed for _, _, _, placed in keyed),
             np.array([-negated for negated, _, _, _ in keyed], np.int64),
             np.array([started for _, started, _, _ in keyed], np.int64),

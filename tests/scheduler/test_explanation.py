@@ -9,7 +9,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.features.declared import Version
 from nodeward.features.gates import Gates
 from nodeward.scheduler.config import read_scheduler_config
-from nodeward.scheduler.explaining import NodeExplanation, PodExplanation, Verdict, explain_pod
+from nodeward.scheduler.explanation import NodeExplanation, PluginRejection, PodExplanation, explain_pod
 from nodeward.scheduler.framework.listers import FixedListers
 from nodeward.scheduler.settings import ProfileSettings, default_profile
 from tests.scheduler.cache import objects
@@ -52,15 +52,15 @@ def test_every_plugin_that_rejects_a_node_is_named_not_only_the_first() -> None:
     )
     found = explained(pod(requests={"cpu": "2", "memory": "64Mi"}, nodeSelector={"disk": "ssd"}), [node])
     assert by_name(found)["n"].verdicts == (
-        Verdict("NodeUnschedulable", ("node(s) were unschedulable",), False),
-        Verdict(
+        PluginRejection("NodeUnschedulable", ("node(s) were unschedulable",), False),
+        PluginRejection(
             "TaintToleration",
             ("node(s) had untolerated taint(s)",),
             False,
             ("node(s) had untolerated taint {a: }",),
         ),
-        Verdict("NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), False),
-        Verdict("NodeResourcesFit", ("Too many pods", "Insufficient cpu"), False),
+        PluginRejection("NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), False),
+        PluginRejection("NodeResourcesFit", ("Too many pods", "Insufficient cpu"), False),
     )
 
 
@@ -140,7 +140,7 @@ def test_a_gate_that_timed_out_names_the_taint_the_node_still_lacks() -> None:
 def test_a_gated_pod_is_held_and_still_explained() -> None:
     found = explained(pod(schedulingGates=[{"name": "quota"}, {"name": "review"}]), [objects.node("n")])
     assert found.held == (
-        Verdict("SchedulingGates", ("waiting for scheduling gates: [quota review]",), False),
+        PluginRejection("SchedulingGates", ("waiting for scheduling gates: [quota review]",), False),
     )
     assert found.sentence == "fits on 1 of 1 nodes, best: n"
 
@@ -165,7 +165,7 @@ def test_nodes_a_pod_does_not_name_are_rejected_by_the_plugin_that_read_the_name
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     found = explained(pod(affinity={"nodeAffinity": affinity}), [objects.node("a"), objects.node("b")])
     assert by_name(found)["a"].verdicts == (
-        Verdict("NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), False),
+        PluginRejection("NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), False),
     )
     assert by_name(found)["b"].fits
 
@@ -178,7 +178,7 @@ def test_a_pod_rejected_as_such_is_rejected_by_every_node() -> None:
     found = explained(pod(affinity={"nodeAffinity": affinity}), [objects.node("a"), objects.node("b")])
     assert found.sentence == "0/2 nodes are available: pod affinity terms conflict."
     assert {node.verdicts for node in found.nodes} == {
-        (Verdict("NodeAffinity", ("pod affinity terms conflict",), False),)
+        (PluginRejection("NodeAffinity", ("pod affinity terms conflict",), False),)
     }
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nodeward.scheduler.cache.table import NodeTable
 
 
-class WhatIfNode:
+class HypotheticalNode:
     """One node, changed in thought."""
 
     def __init__(self, table: NodeTable, row: int) -> None:

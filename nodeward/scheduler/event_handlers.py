@@ -30,7 +30,7 @@ NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _ENDED: Final = ("Succeeded", "Failed")
 
 
-class Follower:
+class EventHandlers:
     """Keeps an engine up to date. `wake` is called when the queue may have something to give."""
 
     def __init__(

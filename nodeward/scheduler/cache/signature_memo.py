@@ -13,7 +13,7 @@ from typing import Any, Final
 MOST: Final = 256
 
 
-class Remembered:
+class SignatureMemo:
     """By plugin and signature."""
 
     def __init__(self, most: int = MOST) -> None:

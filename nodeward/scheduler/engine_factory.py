@@ -1,7 +1,8 @@
 """From settings to an engine: table, queue and profiles, put together.
 
-Plugins that act reach into the scheduler through a `Handle`, made by the caller from a `Reach`; without
-one (explanations, benchmarks of decisions) nothing is bound and no room is made.
+Called by `Scheduler`, which feeds the engine from the API, and by benchmarks. Plugins that act reach into the scheduler
+through a `FrameworkHandle`, made by the caller from a `SchedulerAccess`; without one (explanations, benchmarks of
+decisions) nothing is bound and nothing is preempted.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from nodeward.machinery.metrics import Metrics
 from nodeward.scheduler.cache.plugin_set import PluginSet
 from nodeward.scheduler.cache.table import NodeTable
 from nodeward.scheduler.cycle import Engine
+from nodeward.scheduler.framework.context import FrameworkHandle, PluginContext
 from nodeward.scheduler.framework.listers import FixedListers, Listers
 from nodeward.scheduler.framework.plugin import Plugin
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.metrics import SchedulerMetrics
 from nodeward.scheduler.plugins import REGISTRY
-from nodeward.scheduler.plugins.setting import Handle, Setting
 from nodeward.scheduler.profile import Profile, make_profile
 from nodeward.scheduler.queue.backoff import BackoffRule
 from nodeward.scheduler.queue.nominator import Nominator
@@ -34,7 +35,7 @@ from nodeward.scheduler.waiting_pods import WaitingPods
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class SchedulerAccess:
     """What of one profile's scheduler its plugins may reach."""
 
     nominator: Nominator
@@ -51,7 +52,7 @@ def build_engine(
     clock: Clock,
     metrics: Metrics | None = None,
     listers: Listers | None = None,
-    handle_of: Callable[[Reach], Handle] | None = None,
+    handle_of: Callable[[SchedulerAccess], FrameworkHandle] | None = None,
     registry: Sequence[type[Plugin]] = REGISTRY,
     offset: int = 0,
     features: Framework = FRAMEWORK,
@@ -71,10 +72,14 @@ def build_engine(
         def filters() -> PluginSet:
             return profiles[wanted.name].classes.plugins
 
-        handle = handle_of(Reach(nominator, waiting, filters, activate)) if handle_of is not None else None
+        handle = (
+            handle_of(SchedulerAccess(nominator, waiting, filters, activate))
+            if handle_of is not None
+            else None
+        )
 
-        def setting_of(arguments: Mapping[str, Any]) -> Setting:
-            return Setting(
+        def context_of(arguments: Mapping[str, Any]) -> PluginContext:
+            return PluginContext(
                 gates,
                 version,
                 arguments,
@@ -83,7 +88,7 @@ def build_engine(
                 handle,
             )
 
-        return make_profile(wanted, setting_of, table, registry)
+        return make_profile(wanted, context_of, table, registry)
 
     for wanted in settings.profiles:
         if wanted.name in profiles:

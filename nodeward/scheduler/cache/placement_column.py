@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from nodeward.scheduler.cache.kept_column import KeptColumn, KeptColumns
-from nodeward.scheduler.framework.plugin import Cycle
+from nodeward.scheduler.framework.plugin import CycleState
 
 if TYPE_CHECKING:
-    from nodeward.scheduler.cache.plugin_set import Ints, Part
+    from nodeward.scheduler.cache.plugin_set import Ints, PluginPart
     from nodeward.scheduler.cache.table import NodeTable
 
 #: In place of the score of a row that does not fit.
 DOES_NOT_FIT: Final = -1
 
 
-def moving_column(
-    columns: KeptColumns, filters: Sequence[Part], scores: Sequence[Part], cycle: Cycle
+def placement_column(
+    columns: KeptColumns, filters: Sequence[PluginPart], scores: Sequence[PluginPart], cycle: CycleState
 ) -> KeptColumn | None:
     """The column of these plugins for the cycle's pod; None if one of them cannot answer for a single row."""
     parts = (*filters, *scores)
