@@ -1,7 +1,8 @@
-"""The binding cycle: what is done about a decision, beside the decisions that follow.
+"""The binding cycle: binds pods that have a node, while further pods are decided about.
 
-Every attempt that found a node is one task: wait for Permit plugins, then PreBind, Bind and PostBind. Many are under
-way at once, but no more than `MOST`, so that a slow API server slows decisions down instead of piling them up.
+`Scheduler` calls `start` for every attempt that found a node. Each of them is one task: wait for Permit plugins, then
+PreBind, Bind and PostBind. Many are under way at once, but no more than `MOST`, so that a slow API server slows
+decisions down instead of piling them up.
 
 What must stay true: every attempt ends in `Engine.finish` or `Engine.give_up`, unless the scheduler stops.
 """
@@ -35,7 +36,8 @@ class Binder:
         on_broken: Callable[[BaseException], None],
         wake: Callable[[], None],
     ) -> None:
-        """Callbacks: the API took it; it went back to the queue; a bug showed; there is room for another."""
+        """`on_bound`: the API accepted the binding. `on_failed`: the pod went back to the queue. `on_broken`: an
+        invariant is broken. `wake`: a binding ended, so that another one may start."""
         self._engine = engine
         self._on_bound, self._on_failed, self._on_broken = on_bound, on_failed, on_broken
         self._wake = wake
@@ -51,13 +53,13 @@ class Binder:
         return len(self._tasks) - self._permits < MOST
 
     def start(self, attempt: Attempt) -> None:
-        """See an attempt through."""
+        """Bind the pod of an attempt in a task of its own."""
         task = asyncio.create_task(self._bind(attempt))
         self._tasks[task] = None
         task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
-        """At once: whether a binding was taken is found out at the next start."""
+        """Cancel all bindings under way. Whether the API accepted one is found out at the next start."""
         tasks = [*self._tasks]
         for task in tasks:
             task.cancel()
@@ -74,14 +76,14 @@ class Binder:
                 self._engine.give_up(attempt, verdict, is_verdict=True)
                 self._on_failed(attempt)
                 return
-            status = await self._told(attempt)
+            status = await self._run_bind_plugins(attempt)
             if not status.is_success:
                 self._engine.give_up(attempt, status, is_verdict=False)
                 self._on_failed(attempt)
                 return
             self._engine.finish(attempt)
             self._on_bound(attempt)
-            self._tell_plugins(attempt)
+            self._run_post_bind(attempt)
         except InvariantBroken as error:
             self._on_broken(error)
 
@@ -102,8 +104,8 @@ class Binder:
             return status
         return failed(f"waiting on permit for pod: {status.message}").of(status.plugin)
 
-    async def _told(self, attempt: Attempt) -> Status:
-        """PreBind and Bind."""
+    async def _run_bind_plugins(self, attempt: Attempt) -> Status:
+        """Run PreBind and Bind plugins."""
         profile, view, node = attempt.profile, attempt.view, attempt.node
         cycle = attempt.cycle or CycleState(view)
         for acting in attempt.acting.pre_binds if attempt.acting is not None else ():
@@ -126,8 +128,8 @@ class Binder:
         )
         return status
 
-    def _tell_plugins(self, attempt: Attempt) -> None:
-        """PostBind. The pod is bound, whatever a plugin makes of it."""
+    def _run_post_bind(self, attempt: Attempt) -> None:
+        """Run PostBind plugins. The pod stays bound whatever they do."""
         cycle = attempt.cycle
         for plugin in attempt.acting.post_binds if attempt.acting is not None else ():
             guarded("after binding", attempt.view.key, plugin.post_bind, cycle, attempt.view, attempt.node)

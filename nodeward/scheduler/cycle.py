@@ -1,8 +1,9 @@
 """The scheduling cycle: take the next pod, find it a node, count it there; or say why not and put it back.
 
-`Engine` is the scheduler without the API: nothing in it waits. The shell feeds table and queue from the API, calls
-`next` and sees the attempts it gives through: those with a node are bound (then `finish`, or `give_up`), the failures
-are told. A benchmark or a rehearsal of decisions needs no shell:
+`Engine` is the scheduler without the API: nothing in it waits. `Scheduler` calls `next` for every attempt, hands those
+with a node to `Binder` (which calls `finish` or `give_up`) and records the failures; `EventHandlers` keep table and
+queue up to date. An attempt asks `NodeChooser` for the best node, then Reserve and Permit plugins, or PostFilter
+plugins if no node fits. A benchmark of decisions needs no `Scheduler`:
 
     engine = alone(gates, Version.parse("1.37"), clock)              # nodeward.scheduler.engine_factory
     engine.table.upsert_node(node)                                   # as many as you like
@@ -52,7 +53,7 @@ SAMPLED: Final = 10
 
 
 class Engine:
-    """Decides. Table and queue are the caller's, too: whatever happens in the cluster is told to them directly."""
+    """Decides which pod goes to which node. Callers record events of the cluster in `table` and `queue` themselves."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class Engine:
         )
 
     def next(self) -> Attempt | None:
-        """Decide about the next pod; None: there is none now."""
+        """Decide about the next pod of the queue; None: the queue has none to give now."""
         queue, table = self.queue, self.table
         while True:
             now_ns = self.clock.monotonic_ns()
@@ -226,7 +227,7 @@ class Engine:
         return SUCCESS
 
     def _unreserve(self, attempt: Attempt) -> None:
-        """In reverse, also of plugins that were not reached: each knows what it did."""
+        """Call Unreserve in reverse order, also of plugins that did not get to reserve: each knows what it did."""
         if attempt.cycle is None or attempt.acting is None:
             return
         for plugin in reversed(attempt.acting.reserves):
@@ -244,7 +245,7 @@ class Engine:
         nominated: str | None = ""
         made = PostFilterResult(SUCCESS)
         if profile.post_filters:
-            made = self._make_room(attempt, choice)
+            made = self._post_filter(attempt, choice)
             nominated = made.node if made.status.is_success else "" if made.clears else None
         message = fit_error_message(
             said.nodes,
@@ -255,8 +256,8 @@ class Engine:
         )
         self._fail(attempt, UNSCHEDULABLE, message, said.rejected_by, said.pending_for, nominated, made)
 
-    def _make_room(self, attempt: Attempt, choice: NodeChoice) -> PostFilterResult:
-        """Ask PostFilter plugins until one has made room, or says that nothing can be done."""
+    def _post_filter(self, attempt: Attempt, choice: NodeChoice) -> PostFilterResult:
+        """Ask PostFilter plugins in order until one finds a node, or says that nothing can be done."""
         profile, view, table = attempt.profile, attempt.view, self.table
         pick = choice.pick
         cycle = own_cycle(view, pick.cycle) if pick.cycle is pick.found.cycle else pick.cycle
@@ -303,7 +304,7 @@ class Engine:
 
 
 def _by(status: Status, plugin: str, point: str) -> Status:
-    """Who said it; an error also says where."""
+    """Add the plugin's name to its status, and the extension point to an error."""
     if status.is_rejected:
         return status.of(plugin)
     return failed(str(PluginFailed(status.of(plugin), point))).of(plugin)

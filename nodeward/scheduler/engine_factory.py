@@ -1,4 +1,4 @@
-"""From settings to an engine: table, queue and profiles, put together.
+"""Builds an engine from settings: table, queue and profiles.
 
 Called by `Scheduler`, which feeds the engine from the API, and by benchmarks. Plugins that act reach into the scheduler
 through a `FrameworkHandle`, made by the caller from a `SchedulerAccess`; without one (explanations, benchmarks of
@@ -36,7 +36,7 @@ from nodeward.scheduler.waiting_pods import WaitingPods
 
 @dataclass(frozen=True, slots=True)
 class SchedulerAccess:
-    """What of one profile's scheduler its plugins may reach."""
+    """The parts of the scheduler that a profile's `FrameworkHandle` is made from."""
 
     nominator: Nominator
     waiting: WaitingPods
@@ -57,7 +57,7 @@ def build_engine(
     offset: int = 0,
     features: Framework = FRAMEWORK,
 ) -> Engine:
-    """An engine with nothing in its table and its queue."""
+    """Build an engine with an empty table and an empty queue."""
     if not settings.profiles:
         raise ConfigError("a scheduler needs at least one profile")
     table = NodeTable()
@@ -119,7 +119,7 @@ def alone(
     leaving_out: Sequence[str] = (),
     features: Framework = FRAMEWORK,
 ) -> Engine:
-    """An engine of the default profile without an API: for benchmarks of decisions. No room is made for anybody."""
+    """Build an engine of the default profile without an API, for benchmarks of decisions. It never preempts."""
     whole = default_profile(gates)
     plugins = tuple(use for use in whole.plugins if use.name not in leaving_out)
     off = {use.name: frozenset({"postFilter"}) for use in plugins}

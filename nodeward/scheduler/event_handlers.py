@@ -1,8 +1,8 @@
-"""What happens in the cluster, told to table and queue.
+"""Handlers of watch events: they keep the node table and the scheduling queue up to date.
 
-Informers of nodes, pods and the kinds plugins read call in; out go rows of the table, pods of the queue, and events
-that wake pods. Pods that have ended are not followed: the server is asked for the others only, so that an end looks
-like a deletion.
+Called by the informers of nodes, pods and the kinds in the `objects` of plugins; calls the table (`cache/table.py`) and
+the queue (`queue/scheduling_queue.py`), which wakes pods that an event may help. Pods that have ended are not watched:
+a field selector leaves them out, so that the end of a pod arrives as its deletion.
 
 What must stay true: a pod is in the queue while it has no node and asks for one of our profiles, and in the table while
 it has one; a change of a pod that is placed but not seen bound is held back, except its deletion.
@@ -31,7 +31,7 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 class EventHandlers:
-    """Keeps an engine up to date. `wake` is called when the queue may have something to give."""
+    """Keeps the table and the queue of an engine up to date. `wake`: called when the queue may have a pod to give."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class EventHandlers:
         if was_assigned or has_left:
             self._happened(ASSIGNED_POD_DELETE, pod, None)
         elif pod.status.nominated_node_name:
-            self._promise_ended(view)
+            self._nomination_ended(view)
 
     def _assigned(self, view: PodView) -> None:
         before = self._table.node_of(view.uid)
@@ -142,19 +142,19 @@ class EventHandlers:
         self._queue.update(old, new, self._now())
         promised = old.pod.status.nominated_node_name
         if promised and promised != new.pod.status.nominated_node_name:
-            self._promise_ended(old)
+            self._nomination_ended(old)
         self._wake()
 
     def _drop_assumed(self, view: PodView) -> None:
-        """A pod that is placed but not bound goes: its room must not be kept. Its binding will fail by itself."""
+        """Forget a pod that was deleted between its decision and its binding; the binding fails by itself."""
         gone = as_placed(view.pod, self._table.node_of(view.uid) or "")
         waiting = self._waiting.get(view.uid)
         if waiting is None or not waiting.reject("", "removed"):
             self._table.remove_pod(view.uid)
         self._happened(ASSIGNED_POD_DELETE, gone, None)
 
-    def _promise_ended(self, view: PodView) -> None:
-        """A node is no longer promised to the pod: those who had to respect that may fit there now."""
+    def _nomination_ended(self, view: PodView) -> None:
+        """Wake pods of lower or equal priority: the node that was nominated for this pod is free for them now."""
         self._queue.move_all(
             ASSIGNED_POD_DELETE, view.pod, None, self._now(), lambda other: other.priority <= view.priority
         )

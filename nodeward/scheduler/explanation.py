@@ -1,10 +1,10 @@
-"""Why a pod fits where it fits: for every node, every plugin that rejects it, or what each plugin scores it.
+"""Why a pod fits where it fits: for every node, every plugin that rejects it, or the score each plugin gives it.
 
-Objects come in (a pod, nodes, pods, what plugins look up), an explanation goes out; nothing is asked of anybody. The
-production plugins answer, over the same columns as in the scheduler. The scheduler itself stops at the first plugin
-that rejects a node, and so does `sentence`, which is what the pod's FailedScheduling event says (without the outcome
-of preemption, which is tried only by a scheduler). Pods that were promised a node by preemption count as being there,
-if they are as important as the pod.
+Called by `nodeward why pod`. Objects come in (a pod, nodes, pods, what plugins look up), an explanation goes out; no
+API is called. The production plugins answer, over the same columns as in the scheduler. The scheduler itself stops at
+the first plugin that rejects a node, and so does `sentence`, which is what the pod's FailedScheduling event says
+(without the outcome of preemption, which is tried only by a scheduler). Pods for which a node is nominated count as
+being there if their priority is not lower than the pod's.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class PluginRejection:
-    """One plugin's no. `resolvable`: preempting pods might change it; `notes`: what exactly, if the plugin can tell."""
+    """One plugin's rejection of a node. `resolvable`: preemption might help; `notes`: details the plugin can tell."""
 
     plugin: str
     reasons: tuple[str, ...]

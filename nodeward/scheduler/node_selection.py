@@ -1,10 +1,10 @@
-"""The best node for a pod, with respect for nodes that are promised to others.
+"""The best node for a pod, with respect for nodes that are nominated for other pods.
 
-Room made by preemption is promised (nominated) to the pod it was made for. Until that pod is placed, pods of lower or
-equal priority are placed as if it were there already; they must also fit if it is not, since it may go elsewhere. A pod
-with a promise of its own is tried there first.
+Called by `Engine` for every attempt; asks the profile's `PodClasses` for the best row. Preemption nominates the node it
+makes room on for its pod. Until that pod is placed, pods of lower or equal priority are placed as if it were there
+already; they must also fit without it, since it may go elsewhere. A pod with a nominated node is tried there first.
 
-While nothing is promised, which is nearly always, none of this costs anything.
+While no node is nominated, which is nearly always so, none of this costs anything.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class NodeChoice(NamedTuple):
-    """The pick, and the rows plugins let pass but a promise rules out, each with why."""
+    """The pick, and the rows that plugins accept and a nominated pod rules out, each with the reason."""
 
     pick: Pick
     promised: dict[int, Status]

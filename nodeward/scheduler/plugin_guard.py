@@ -1,7 +1,8 @@
-"""Where plugins are let loose: whatever one of them raises costs one attempt, not the scheduler.
+"""Calls plugins so that an exception in one of them costs one attempt, not the scheduler.
 
-The only room of the scheduler that catches everything. What was raised on purpose says all in its text; of anything
-else the place matters, and is logged. A broken invariant is not caught: the scheduler must stop.
+Used by the engine, the binder and the scheduler; the only module of the scheduler that catches every exception. Errors
+of this project are logged with their text, any other exception with its traceback. `InvariantBroken` is not caught: the
+scheduler must stop.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ T = TypeVar("T")
 
 
 def guarded(doing: str, about: str, call: Callable[..., object], *arguments: Any) -> str | None:
-    """Call; None if that went well, else what went wrong. `doing` and `about` are for the log."""
+    """Call; return None, or the text of the exception that was raised. `doing` and `about` are for the log."""
     try:
         call(*arguments)
     except InvariantBroken:
@@ -30,7 +31,7 @@ def guarded(doing: str, about: str, call: Callable[..., object], *arguments: Any
 
 
 async def guarded_wait(doing: str, about: str, awaited: Awaitable[T]) -> T | str:
-    """Wait; what came of it, or, as text, what went wrong."""
+    """Await; return the result, or the text of the exception that was raised."""
     try:
         return await awaited
     except InvariantBroken:

@@ -1,7 +1,7 @@
-"""One profile at work: the plugins of a scheduler name, made and sorted by what they take part in.
+"""A profile: the plugins of one scheduler name, sorted by the extension points they claim.
 
-In goes what the settings say and a way to make plugins; out comes, per extension point, who is asked in which order.
-Plugins that filter and score live in `classes`, which remembers their answers.
+Made by `engine_factory`; asked by the engine, the binder and the queue, per extension point, which plugins to call in
+which order. Plugins that filter and score are called through `classes`, which shares their answers between pods.
 """
 
 # mypy: disable-error-code="type-abstract"

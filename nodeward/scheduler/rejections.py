@@ -1,4 +1,7 @@
-"""Why each node does not fit, by name, worked out when first asked for: most pods that fit nowhere need only counts."""
+"""Why each node does not fit, by name: what the engine hands to PostFilter plugins.
+
+Worked out when first asked for: most pods that fit nowhere need only counts.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""A scheduler: an engine, fed by informers, whose decisions are told to the API.
+"""A scheduler: an engine, fed by informers, whose decisions are written to the API.
 
-The shell around the scheduling cycle. `start` fills the informers; from then on pods that ask for one of its profiles
-are given nodes, until `stop`. With leader election it follows the cluster all the time and decides only while it leads;
-when it no longer does, `run` raises and the process is expected to end. Between it and the API server there is nothing
-but the API.
+Called by `nodeward scheduler` and by `cluster/assembly.py`. It is the shell around the scheduling cycle: it runs the
+informers, calls `Engine.next` in a loop, and hands attempts to the `Binder` or the `StatusWriter`. `start` fills the
+informers; from then on pods that ask for one of its profiles are given nodes, until `stop`. With leader election it
+follows the cluster all the time and decides only while it leads; when it no longer does, `run` raises and the process
+is expected to end. Between it and the API server there is nothing but the API.
 
 What must stay true: the loop never decides for long without letting watch events and bindings through; a bug in a
 plugin costs one attempt, a broken invariant stops this scheduler.
@@ -116,7 +117,7 @@ class Scheduler:
     # -- life
 
     async def start(self) -> None:
-        """Begin to follow the cluster; returns when everything there is is known."""
+        """Start the informers and the scheduling loop; return when the informers have synced."""
         self._task = asyncio.create_task(self._main(), name="scheduler")
         synced = asyncio.create_task(self._synced.wait())
         try:
@@ -127,14 +128,14 @@ class Scheduler:
             self._task.result()
 
     async def run(self) -> None:
-        """Until cancelled or stopped; raises what ends it, such as lost leadership."""
+        """Run until cancelled or stopped; raise the error that ends it, such as lost leadership."""
         if self._task is None:
             await self.start()
         if self._task is not None:
             await asyncio.shield(self._task)
 
     async def stop(self) -> None:
-        """At once. What was decided and not told is decided again by whoever comes next."""
+        """Stop at once. Decisions that were not written yet are made again by the next scheduler."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -142,11 +143,11 @@ class Scheduler:
         await self._recorder.aclose()
 
     def is_synced(self) -> bool:
-        """Whether everything there is is known."""
+        """Whether the informers have synced."""
         return self._synced.is_set()
 
     def is_alive(self) -> bool:
-        """Whether it follows the cluster, or is about to."""
+        """Whether the scheduler is running."""
         return self._task is not None and not self._task.done()
 
     async def _main(self) -> None:
@@ -213,7 +214,7 @@ class Scheduler:
         self.engine.queue.flush_unschedulable(now_ns)
 
     async def _rest(self) -> None:
-        """Until something happens, or a wait in the queue is over."""
+        """Sleep until an event arrives or a backoff in the queue ends."""
         now_ns = self._clock.monotonic_ns()
         deadline_ns = self.engine.queue.next_deadline_ns(now_ns)
         if deadline_ns is None:
@@ -282,7 +283,7 @@ class Scheduler:
 
 
 def _shortened(message: str) -> str:
-    """As much of it as an event can say."""
+    """Cut a message to the length an event can have."""
     data = message.encode()
     if len(data) <= _LONGEST_NOTE:
         return message

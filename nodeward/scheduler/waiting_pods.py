@@ -3,7 +3,7 @@
 A plugin that answered WAIT later allows the pod or rejects it (through `FrameworkHandle.waiting`); when its time is
 over, that is a rejection. Once all plugins allowed it, or one rejected it, the binding goes on or is given up.
 
-What must stay true: the first verdict counts; no timer outlives it.
+Added by the engine, awaited by the binder. What must stay true: the first answer counts; no timer outlives it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The best row for a pod, at the cost of what changed since the last pod of its kind.
+"""The best row for a pod, at the cost of what changed since the last pod with the same signature.
 
-Pods of equal signature share a `PodClass`; a class that was not asked for long is dropped when all together take too
-much memory. Plugins that must look at every pod anew (stateful ones) are asked for the rows the class left over.
+`NodeChooser` calls `pick`, the engine `diagnose` when no row fits; both look up the pod's `PodClass` and bring it up to
+date. Pods of equal signature share a `PodClass`; a class that was not asked for long is dropped when all together take
+too much memory. Plugins that must look at every pod anew (stateful ones) are asked for the rows the class left over.
 Ties are broken by an offset the caller hands in and turns: the first of the best rows from there on.
 
 A class a pre-filter rejects is not kept: what pre-filters look at may change without a row changing.

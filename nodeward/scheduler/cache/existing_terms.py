@@ -1,4 +1,4 @@
-"""What pods that have a node ask of the pods that come after them: their affinity terms, and on which rows.
+"""The affinity terms of existing pods, and on which rows the pods are that have them: an index for InterPodAffinity.
 
 Equal terms of any number of pods are one entry. So a pod that comes is compared with a few terms, once for all pods
 like it: `version` changes when a term appears or the last pod that held one is gone. Pods without terms cost nothing.

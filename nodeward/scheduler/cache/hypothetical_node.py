@@ -1,7 +1,7 @@
-"""A node as it would be with other pods on it: a view that can be changed, for questions of preemption.
+"""A node as it would be with other pods on it, for what-if questions of preemption and of nominated pods.
 
-It starts as the node is and shares nothing with the table. `view` is what plugins in plain form are shown; it is true
-until the next change.
+It starts as the node is and shares nothing with the table. `view` is what filters for one node are called with; it is
+valid until the next change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class HypotheticalNode:
-    """One node, changed in thought."""
+    """One node, to which pods can be added and from which they can be removed."""
 
     def __init__(self, table: NodeTable, row: int) -> None:
         base = table.view(row)

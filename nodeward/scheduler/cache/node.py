@@ -1,7 +1,7 @@
-"""One node as a plugin in plain form sees it: the object, the pods on it, and what they take.
+"""One node as `FilterPlugin` and `ScorePlugin` see it: the object, the pods on it, and what they take.
 
-Worked out from the object and the pods themselves, not from the table's columns, so that the two can be compared.
-A view is a picture: it does not follow later changes.
+Worked out from the object and the pods themselves, not from the table's columns, so that the two can be compared. A
+view is a snapshot: it does not follow later changes.
 """
 
 from __future__ import annotations

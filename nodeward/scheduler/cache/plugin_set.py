@@ -1,8 +1,9 @@
-"""Plugins that filter and score, sorted by what they can do, and asked in the one form the rest of the cache uses.
+"""Plugins that filter and score, sorted by what they can do, and called in the one form the rest of the cache uses.
 
-In go plugins in the order of the profile, their weights, and where single ones are switched off; out come parts that
-answer for rows. A plugin that has only the form for one node is asked node by node. `PluginFailed` is raised when a
-plugin answers ERROR: that is no verdict on the pod, so the attempt ends.
+Made per profile by `PodClasses`; also used by preemption, for what-if questions. In go plugins in the order of the
+profile, their weights, and where single ones are switched off; out come parts that answer for rows. A plugin that has
+only the form for one node is asked node by node. `PluginFailed` is raised when a plugin answers ERROR: that is no
+verdict on the pod, so the attempt ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How long plugins take: measured in a sample of decisions only, since looking at the clock costs as much as some.
+"""How long plugins take: measured in a sample of decisions only, since reading the clock costs as much as some plugins.
 
-While a stopwatch is set in a `PluginSet`, every call of a plugin is timed and told to `tell`, in seconds; what one
-extension point took in all is added up until `lap`.
+The engine sets a timer in the `PluginSet` for a sampled decision; then every call of a plugin is timed and reported to
+`tell`, in seconds. What one extension point took in all is added up until `lap`.
 """
 
 from __future__ import annotations

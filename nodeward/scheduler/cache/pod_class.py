@@ -1,8 +1,9 @@
 """All that was worked out for pods of one signature: which rows fit, why not, and how good they are.
 
-The columns are brought up to date row by row: rows whose pods changed are asked of the plugins that look at pods,
-rows whose node changed of all. Normalised scores depend on all feasible rows, so they are worked out again only when
-a row became feasible or ceased to be, or a raw score changed, and not at all while all rows have the same.
+Made and refreshed by `PodClasses`; calls the filters and scores of `PluginSet`. The columns are brought up to date row
+by row: rows whose pods changed are asked of the plugins that look at pods, rows whose node changed of all. Normalised
+scores depend on all feasible rows, so they are worked out again only when a row became feasible or ceased to be, or a
+raw score changed, and not at all while all rows have the same.
 
 What must stay true: after `refresh` said yes every column is what a new class would hold. A class whose `refresh`
 raised is of no more use.

@@ -1,7 +1,8 @@
 """PreFilter and PreScore: what plugins work out before any node is looked at, for a class of pods or for one pod.
 
-Out comes the cycle filled in, the verdict of a plugin that rejects the pod as such, and the nodes single plugins
-narrow the search to. A plugin that answers ERROR is raised as `PluginFailed`.
+Called by `PodClass` and, for stateful plugins, by `PodClasses`. Out comes the cycle filled in, the verdict of a plugin
+that rejects the pod as such, and the nodes single plugins narrow the search to. A plugin that answers ERROR is raised
+as `PluginFailed`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Who is on each row, the most important first: what preemption looks at.
+"""The pods of each row, the most important first: what DefaultPreemption searches for victims.
 
 A pod is more important than another if its priority is higher, or equal and it runs for longer. Rows are sorted when
-first asked for and again after their pods changed; nobody pays who does not preempt.
+first asked for and again after their pods changed: a scheduler that never preempts pays nothing.
 
-What must stay true: after `refresh` a row's tenants are the pods the table counts there, in their newest version.
+What must stay true: after `refresh` a row's ranked pods are the pods the table counts there, in their newest version.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What plugins worked out for pods of one signature over one table, and want to find again: the latest few.
+"""A memo of what stateful plugins worked out for pods of one signature: the latest few entries per table.
 
-For plugins that are asked for every pod anew but need not work out everything anew. Whether what is found still
-holds is the plugin's business.
+Used by PodTopologySpread and InterPodAffinity, which are asked for every pod but need not work out everything again.
+The plugin checks whether an entry still holds.
 """
 
 from __future__ import annotations

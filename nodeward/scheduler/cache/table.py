@@ -8,8 +8,8 @@ what comes out are arrays. Everything is synchronous and belongs to one thread. 
 doubling: whoever keeps an array must look at `capacity` again. Two logs say which rows changed.
 
 What must stay true: `requested` of a row is the sum of what the pods on it were counted with, whatever came when; a
-node that is gone keeps its row until its last pod is, but nothing is placed there (`alive`); a pod on a node nobody
-has heard of yet counts as soon as the node comes. Pods that ended must not be put in.
+node that is gone keeps its row until its last pod is, but nothing is placed there (`alive`); a pod on a node nobody has
+heard of yet counts as soon as the node comes. Pods that ended must not be put in.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class NodeTable:
         return self._declared.have_changed(old, new)
 
     def remove_node(self, name: str) -> bool:
-        """The node is gone; False if there was none. Pods on it stay until they are gone themselves."""
+        """Remove the node; False if there was none. Pods on it stay until they are removed themselves."""
         row = self._row_of.get(name)
         if row is None or not self.alive[row]:
             return False
@@ -141,7 +141,7 @@ class NodeTable:
     # -- pods
 
     def add_pod(self, view: PodView) -> None:
-        """A pod that has a node is, or is now, so. An assumed pod is confirmed by this, on whatever node it is."""
+        """Count a pod that has a node, or replace its previous state. This confirms an assumed pod on any node."""
         node = view.pod.spec.node_name
         self._assumed.pop(view.uid, None)
         before = self._placed.get(view.uid)
@@ -163,7 +163,7 @@ class NodeTable:
     update_pod = add_pod
 
     def remove_pod(self, uid: str) -> bool:
-        """The pod is gone, or has ended; False if it was not known."""
+        """Remove a pod that was deleted or has ended; False if it was not known."""
         placed = self._placed.get(uid)
         if placed is None:
             return False
@@ -183,12 +183,12 @@ class NodeTable:
         return True
 
     def finish_binding(self, uid: str, deadline: float) -> None:
-        """The API took the binding: if its event does not come before the deadline, the pod is given up."""
+        """Record that the API accepted the binding: the pod is forgotten if its event does not come by the deadline."""
         if uid in self._assumed:
             self._assumed[uid] = deadline
 
     def forget(self, uid: str) -> bool:
-        """An assumed pod will not run there after all; False (and nothing happens) if it is not assumed."""
+        """Remove a pod that was assumed and will not be bound; False (and nothing happens) if it is not assumed."""
         return uid in self._assumed and self.remove_pod(uid)
 
     def expire(self, now: float) -> list[PodView]:

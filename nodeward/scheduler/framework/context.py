@@ -1,6 +1,7 @@
-"""What a plugin is made from: gates, the version it lives in, and the arguments of its entry in the configuration.
+"""What a plugin is made from: gates, version, arguments, listers and, if it acts, a handle to the scheduler.
 
-Arguments are those of `KubeSchedulerConfiguration` as plain values, already checked by whoever read the file.
+`profile.py` and `explanation.py` make plugins with `make_plugin`, one `PluginContext` each. Arguments are those of
+`KubeSchedulerConfiguration` as plain values, already checked by whoever read the file.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from nodeward.scheduler.waiting_pods import WaitingPods
 
 @dataclass(frozen=True, slots=True)
 class FrameworkHandle:
-    """The scheduler, as far as plugins may reach into it."""
+    """The parts of the scheduler that a plugin may use, as upstream's `framework.Handle`."""
 
     client: Client
     clock: Clock
@@ -49,7 +50,7 @@ class FrameworkHandle:
 
 @dataclass(frozen=True, slots=True)
 class PluginContext:
-    """All that may shape a plugin."""
+    """Everything a plugin is made from."""
 
     gates: Gates
     version: Version
@@ -62,7 +63,7 @@ class PluginContext:
 
 
 def make_plugin(kind: type[Plugin], context: PluginContext) -> Plugin:
-    """A plugin of a registry, made for one profile. ConfigError: the class is not what it claims to be."""
+    """Make a plugin for one profile. ConfigError: the class is not what it claims to be."""
     check_plugin(kind)
     return kind(context)
 

@@ -1,4 +1,4 @@
-"""What can happen in a cluster that may make a waiting pod schedulable, and what a plugin makes of it.
+"""Cluster events that may make a waiting pod schedulable, and the queueing hints of plugins about them.
 
 A plugin registers the events it cares about, each with a hint function: given the pod, and the object before and after,
 `QUEUE` says "try again", `SKIP` "this changes nothing for me". A waiting pod is woken only by an event that a plugin
@@ -62,7 +62,7 @@ class Resource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """One kind of happening. `label` is what metrics call it.
+    """One kind of event. `label` is its name in metrics.
 
     Of kinds beside nodes and pods the resource is the type of the object; a plugin that names one declares it in
     `objects`, and changes of such objects are ADD, UPDATE_OTHER or DELETE.
@@ -79,7 +79,7 @@ class ClusterEvent:
 
 
 class QueueingHint(Enum):
-    """What a plugin makes of an event."""
+    """A plugin's answer to an event: is the pod worth another try?"""
 
     QUEUE = "Queue"
     SKIP = "QueueSkip"

@@ -1,7 +1,8 @@
 """Objects beside nodes and pods that plugins look up: volumes, classes, namespaces, disruption budgets.
 
-A plugin declares in `objects` which kinds it reads; the scheduler follows those, tells their changes to
-waiting pods, and hands out a `Listers`. `FixedListers` holds a given set of objects, for explanations and tests.
+A plugin declares in `objects` which kinds it reads; the scheduler runs informers for them, wakes waiting pods with
+their changes, and puts a `Listers` into the `PluginContext`. `FixedListers` holds a given set of objects, for
+explanations and tests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A pod as the scheduler sees it: read once from the object, asked many times.
+"""A pod as the scheduler and its plugins see it. `EventHandlers` make a view of every version of a pod.
 
 Everything a plugin may want is worked out when first asked for and kept. `signature` is what the profile of the pod
 makes of the fields its plugins declare (`signature.py`).

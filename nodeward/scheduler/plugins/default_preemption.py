@@ -1,8 +1,8 @@
 """DefaultPreemption: a pod that fits nowhere makes room by having pods of lower priority deleted.
 
-Only where that helps, only as many as it takes, and where it hurts least. The pod then waits for the node it was
-promised; what the API must be told is done beside the scheduler, and until that is under way the pod stays out of
-the queue. How nodes are searched and compared, and victims told, is in `preemption/`.
+Only where that helps, only as many pods as necessary, and on the node where it does least harm. That node is nominated
+for the pod; the victims are evicted beside the scheduling loop, and until all evictions have begun the pod stays out of
+the active queue. Search, comparison and eviction are in `preemption/`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which waiting pods have a node promised to them, where others are making room.
+"""Which waiting pods have a nominated node, on which preemption makes room for them.
 
 Preemption nominates a node before the API server knows of it. While the pod waits, pods of lower or equal priority are
 placed as if it were already there.

@@ -1,1 +1,1 @@
-"""Making room: whose going would let a pod in, where that hurts least, and how those who go are told."""
+"""Preemption: which victims would let a pod in, on which node that is best, and how the victims are evicted."""

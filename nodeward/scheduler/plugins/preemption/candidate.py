@@ -1,4 +1,4 @@
-"""Nodes where room can be made, and which of them is best.
+"""Candidate nodes of a preemption with their victims, and which candidate is best.
 
 The order is Kubernetes': fewest violated budgets, then the least important most important victim, the smallest sum of
 priorities, the fewest victims, the one whose most important victims started last, and then whoever came first.

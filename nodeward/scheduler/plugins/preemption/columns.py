@@ -1,4 +1,4 @@
-"""Who would have to go, worked out for many nodes at once, when nothing but resources is in the way.
+"""The victims on many nodes at once, for pods that only resources keep off these nodes.
 
 Pods of lower priority lie side by side in flat arrays. All of them are taken off their nodes in thought; then, one
 place in the order after the other, those that fit beside the new pod come back: pods whose budget would be violated

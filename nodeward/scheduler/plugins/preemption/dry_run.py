@@ -1,7 +1,7 @@
-"""Who would have to go from one node, asked of the filters themselves: slow, and right whatever is in the way.
+"""A dry run of preemption on one node: the victims, as the filters themselves decide. Slow, and right for every filter.
 
-All pods of lower priority are taken off in thought, then those that fit beside the new pod come back. Pods for which
-others are making room on this node count as if they were there, if their priority is not lower; the new pod must fit
+All pods of lower priority are removed from a hypothetical node, then those that fit beside the new pod are put back.
+Pods for which this node is nominated count as if they were there, if their priority is not lower; the new pod must fit
 with them and without them.
 """
 
@@ -48,7 +48,7 @@ class NodeDryRun:
         self._node = self._what_if.view.node
 
     def victims(self, tenants: RankedPods, budgets: Budgets) -> Candidate | Status:
-        """Who must go, or why nobody's going would help. Filters that look at the node alone are not asked."""
+        """Return the victims, or why removing pods would not help. Filters that read the node alone are not asked."""
         lower = [placed for placed in tenants.pods if placed.view.priority < self._pod.priority]
         if not lower:
             return NO_VICTIMS

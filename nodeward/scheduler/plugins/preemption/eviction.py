@@ -1,9 +1,9 @@
-"""Telling the API about a preemption: promises taken back, victims marked and deleted.
+"""Carries out a preemption: clears nominations of other pods, marks the victims and deletes them.
 
-Runs beside the scheduler. The pod that room is made for must not be tried again before all victims are on their way
-out, or it would choose others too: `is_running` says so. All victims but the last are deleted together; once the last
-one is seen to go, the pod may be tried even if this room has not heard the answer, so that the event of its going is
-not lost on a pod that is still kept out.
+Started by DefaultPreemption; runs beside the scheduling loop. The preemptor must not be tried again before all victims
+are on their way out, or it would choose others too: `is_running` says so. All victims but the last are deleted
+together; once the last one is seen to go, the pod may be tried even if the answer to its deletion is still missing, so
+that the event of its going is not lost on a pod that is still kept out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Looking for a node where room can be made, a stretch of nodes at a time, until enough candidates are known.
+"""The search for candidate nodes of a preemption, some nodes at a time, until enough candidates are known.
 
 What columns can say is asked of columns: filters that look at the node alone, and whether resources would do if all
-pods of lower priority were gone. If no other filter looks at pods, columns also say who must go; else each node that
-is left is asked about one by one.
+pods of lower priority were gone. If no other filter looks at pods, columns also say who must go; else each node that is
+left is asked about one by one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STRETCH: Final = 64
 
 @dataclass(slots=True)
 class PreemptionResult:
-    """What came of it. `reasons` count the nodes where nobody's going helps, if that is so everywhere."""
+    """The outcome of a search. `reasons`: per reason, the number of nodes on which removing pods would not help."""
 
     best: Candidate | None = None
     reasons: Counter[str] = field(default_factory=Counter)
@@ -61,7 +61,7 @@ class _Stretch:
 
 
 class Search:
-    """The question for one pod at one moment."""
+    """One search, for one pod."""
 
     def __init__(
         self,
