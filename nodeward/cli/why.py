@@ -17,6 +17,7 @@ import msgspec
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import KubeObject
 from nodeward.base.errors import ConfigError, WorldError
@@ -35,7 +36,6 @@ from nodeward.scheduler.framework.listers import FixedListers
 from nodeward.scheduler.plugins import REGISTRY
 from nodeward.scheduler.settings import ProfileSettings, default_profile
 
-_ENDED = ("Succeeded", "Failed")
 #: How a gate stands on the page of metrics of an API server.
 _GATE = re.compile(r'^kubernetes_feature_enabled\{name="(\w+)"[^}]*\} ([01])(?:\.0)?$', re.MULTILINE)
 
@@ -74,7 +74,7 @@ async def _explained(
     wanted = pod.spec.scheduler_name
     if pod.spec.node_name and not args.as_if_pending:
         return Answer(key, wanted, bound_to=pod.spec.node_name, phase=pod.status.phase)
-    if pod.status.phase in _ENDED and not args.as_if_pending:
+    if is_terminal(pod) and not args.as_if_pending:
         return Answer(key, wanted, phase=pod.status.phase)
     profile = next((each for each in profiles if each.name == wanted), None)
     notes: list[str] = []

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import LabelSelector
 from nodeward.api.policy_v1 import PodDisruptionBudget
@@ -210,7 +211,7 @@ class DisruptionController:
 
     def _stale_in_ns(self, pod: Pod) -> int | None:
         """How long until the condition of a pod is stale; None: it has none that could be."""
-        if pod.metadata.deletion_timestamp is not None or pod.status.phase in ("Succeeded", "Failed"):
+        if pod.metadata.deletion_timestamp is not None or is_terminal(pod):
             return None
         for each in pod.status.conditions:
             if each.type == TARGET and each.status == "True":

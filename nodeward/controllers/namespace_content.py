@@ -16,6 +16,7 @@ from typing import Final
 
 from nodeward.api.core_v1.cluster import Namespace
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import Kind
@@ -87,9 +88,7 @@ class Emptying:
         """The longest grace of a pod that still runs; nothing once so much time has passed."""
         pods = await self._client.list(Pod, namespace.metadata.name)
         graces = [
-            pod.spec.termination_grace_period_seconds or 0
-            for pod in pods.items
-            if pod.status.phase not in ("Succeeded", "Failed")
+            pod.spec.termination_grace_period_seconds or 0 for pod in pods.items if not is_terminal(pod)
         ]
         longest = max(graces, default=0)
         since = self._clock.now_ns() - parse_rfc3339(namespace.metadata.deletion_timestamp or "")

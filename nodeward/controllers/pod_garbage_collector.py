@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.errors import ApiError
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
@@ -115,7 +116,7 @@ class PodGarbageCollector:
         if removal.reason == ORPHANED and self._nodes.get(pod.spec.node_name) is not None:
             return
         try:
-            if pod.status.phase not in ("Succeeded", "Failed"):
+            if not is_terminal(pod):
                 await self._mark_failed(pod, is_orphan=removal.reason == ORPHANED)
             await self._client.delete(Pod, removal.name, removal.namespace, grace_period=0, uid=removal.uid)
         except ApiError as error:

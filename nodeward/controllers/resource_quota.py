@@ -24,11 +24,11 @@ from nodeward.base.quantity import ZERO, Quantity
 from nodeward.controllers.controller import Tools, Work
 from nodeward.controllers.owner_graph import META, Meta
 from nodeward.controllers.pods.index import NamespaceIndex
-from nodeward.controllers.quota_tally import QuotaTally
 from nodeward.machinery.informer import Informer
 from nodeward.machinery.workqueue import WorkQueue
 from nodeward.rules import quota as rules
 from nodeward.rules.pod_resources import Amounts, add
+from nodeward.rules.quota_tally import QuotaTally
 
 RESYNC_SECONDS: Final = 300.0
 #: Changes come in crowds, and each would be a write.
@@ -117,12 +117,12 @@ class ResourceQuotaController:
     def _listen_to_objects(self, resource: str, informer: Informer[Any]) -> None:
         def there(obj: KubeObject) -> None:
             for tally in self._tallies_of(resource, obj):
-                tally.put(obj)
+                tally.put(obj.metadata.name, obj)
             self._wake(resource, obj.metadata.namespace)
 
         def gone(obj: KubeObject) -> None:
             for tally in self._tallies_of(resource, obj):
-                tally.drop(obj)
+                tally.drop(obj.metadata.name)
             self._wake(resource, obj.metadata.namespace)
 
         informer.add_handler(on_add=there, on_update=lambda _, new: there(new), on_delete=gone)
@@ -190,14 +190,12 @@ class ResourceQuotaController:
         tally = tallies.get(resource)
         if tally is None:
 
-            def weigh(obj: KubeObject) -> Amounts:
-                if not rules.is_in_scopes(quota, resource, obj):
-                    return {}
-                return rules.usage(resource, obj, self._gates, self._clock.now_ns())
+            def usage_of(obj: KubeObject) -> Amounts:
+                return rules.usage_in(quota, resource, obj, self._gates, self._clock.now_ns())
 
-            tally = tallies[resource] = QuotaTally(weigh)
+            tally = tallies[resource] = QuotaTally(usage_of)
             for obj in NamespaceIndex(self._weighed[resource])[quota.metadata.namespace]:
-                tally.put(obj)
+                tally.put(obj.metadata.name, obj)
         return tally
 
 

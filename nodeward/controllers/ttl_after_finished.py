@@ -19,6 +19,7 @@ from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.job.conditions import finish_of, is_finished
 from nodeward.machinery.metrics import exponential
 from nodeward.machinery.workqueue import WorkQueue
 
@@ -87,15 +88,13 @@ def _is_to_go(job: Job) -> bool:
     return (
         job.metadata.deletion_timestamp is None
         and job.spec.ttl_seconds_after_finished is not None
-        and any(
-            each.type in ("Complete", "Failed") and each.status == "True" for each in job.status.conditions
-        )
+        and is_finished(job)
     )
 
 
 def _finished_ns(job: Job) -> int:
-    for each in job.status.conditions:
-        if each.type in ("Complete", "Failed") and each.status == "True" and each.last_transition_time:
-            return parse_rfc3339(each.last_transition_time)
+    found = finish_of(job)
+    if found is not None and found.last_transition_time:
+        return parse_rfc3339(found.last_transition_time)
     name = f"{job.metadata.namespace}/{job.metadata.name}"
     raise NoFinishTime(f"unable to find the time when the Job {name} finished")

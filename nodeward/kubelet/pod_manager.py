@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import TERMINAL
 from nodeward.kubelet.agent import Agent, ManagedPod
 from nodeward.kubelet.kubelet_events import KubeletEvents
 from nodeward.kubelet.metrics import KubeletMetrics
@@ -22,7 +23,6 @@ from nodeward.kubelet.node.admission import warn_of_update
 from nodeward.kubelet.pod_workers import PodWorkers
 from nodeward.kubelet.pods.commands import RecordEvent
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
-from nodeward.kubelet.pods.state import TERMINAL
 from nodeward.kubelet.runtime.interface import FoundPod, PodGone, Runtime, RuntimeEvent
 from nodeward.kubelet.status_manager import StatusManager
 from nodeward.kubelet.timer_wheel import TimerWheel

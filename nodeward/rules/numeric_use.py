@@ -15,6 +15,7 @@ from nodeward.api.apps_v1 import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from nodeward.api.batch_v1 import CronJob, Job
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod, PodTemplate, ReplicationController
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.meta import KubeObject
 from nodeward.api.resource_v1 import DeviceRequest, ResourceClaim, ResourceClaimTemplate
 from nodeward.rules.taints import seconds_until_eviction
@@ -36,7 +37,6 @@ KINDS: Final[tuple[type[KubeObject], ...]] = (
 )
 
 _WORKLOADS: Final = (Deployment, StatefulSet, DaemonSet, Job, ReplicaSet, ReplicationController)
-_ENDED: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def without_gate(obj: KubeObject, node: Node | None) -> str:
 
 
 def _pod_without_gate(pod: Pod, node: Node | None) -> str:
-    if pod.status.phase in _ENDED:
+    if is_terminal(pod):
         return "has ended"
     if not pod.spec.node_name:
         return "waits for a node without such a taint"

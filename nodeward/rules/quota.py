@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from nodeward.api.core_v1.affinity import PodAffinityTerm
 from nodeward.api.core_v1.cluster import ResourceQuota, ScopedResourceSelectorRequirement
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.core_v1.service import Service
 from nodeward.api.core_v1.storage import PersistentVolumeClaim
 from nodeward.api.resource_v1 import ResourceClaim
@@ -102,9 +103,14 @@ def usage(resource: str, obj: Any, gates: Gates, now_ns: int) -> Amounts:
     return used
 
 
+def usage_in(quota: ResourceQuota, resource: str, obj: Any, gates: Gates, now_ns: int) -> Amounts:
+    """Return what the object uses of this quota: nothing if it is outside the quota's scopes."""
+    return usage(resource, obj, gates, now_ns) if is_in_scopes(quota, resource, obj) else {}
+
+
 def is_over(pod: Pod, now_ns: int) -> bool:
     """Whether a pod uses nothing any more: it has ended, or is overdue (its node may be lost)."""
-    if pod.status.phase in ("Failed", "Succeeded"):
+    if is_terminal(pod):
         return True
     meta = pod.metadata
     if meta.deletion_timestamp is None or meta.deletion_grace_period_seconds is None:

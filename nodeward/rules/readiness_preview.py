@@ -19,6 +19,7 @@ from typing import Final
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.core_v1.references import Taint
 from nodeward.api.readiness_v1alpha1 import AffectedPod, AffectedPods, DryRunResults
 from nodeward.rules.affinity import fits_node
@@ -27,7 +28,6 @@ from nodeward.rules.taints import NO_EXECUTE, blocking_taint, seconds_until_evic
 
 #: So many pods of each sort are named in a status; all are counted.
 NAMED_PODS: Final = 100
-_ENDED: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def _consider(
     numeric: bool,
 ) -> None:
     meta, where = pod.metadata, pod.spec.node_name
-    if pod.status.phase in _ENDED or meta.deletion_timestamp is not None or (where and where not in closing):
+    if is_terminal(pod) or meta.deletion_timestamp is not None or (where and where not in closing):
         return
     if where and taint.effect == NO_EXECUTE:
         seconds = seconds_until_eviction((taint,), pod.spec.tolerations, numeric=numeric)

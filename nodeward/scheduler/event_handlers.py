@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.meta import KubeObject
 from nodeward.machinery.informer import InformerFactory
 from nodeward.scheduler.attempt import as_placed
@@ -27,7 +28,6 @@ from nodeward.scheduler.queue.scheduling_queue import ASSIGNED_POD_DELETE
 
 #: Pods that have not ended.
 NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
-_ENDED: Final = ("Succeeded", "Failed")
 
 
 class EventHandlers:
@@ -83,7 +83,7 @@ class EventHandlers:
     # -- pods
 
     def _pod_added(self, pod: Pod) -> None:
-        if pod.status.phase in _ENDED:
+        if is_terminal(pod):
             return
         if pod.spec.node_name:
             self._assigned(PodView(pod))
@@ -95,7 +95,7 @@ class EventHandlers:
         if old.metadata.uid != new.metadata.uid:
             self._pod_deleted(old)
             self._pod_added(new)
-        elif new.status.phase in _ENDED:
+        elif is_terminal(new):
             self._pod_deleted(new)
         elif old.spec.node_name:
             before, after = PodView(old), PodView(new)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.features.declared import Version
 from nodeward.features.gates import Gates
 from nodeward.scheduler.cache.classes import PodClasses
@@ -40,8 +41,6 @@ from nodeward.scheduler.plugins import REGISTRY
 from nodeward.scheduler.settings import ProfileSettings
 
 Ints = NDArray[np.int64]
-
-_ENDED: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,7 @@ def _table(nodes: Iterable[Node], pods: Iterable[Pod], view: PodView) -> NodeTab
     for node in nodes:
         table.upsert_node(node)
     for each in pods:
-        if each.status.phase in _ENDED or each.metadata.uid == view.uid:
+        if is_terminal(each) or each.metadata.uid == view.uid:
             continue
         other = PodView(each)
         if each.spec.node_name:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nodeward.api.core_v1.pod import Pod, PodTemplate
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.core_v1.pod_status import ContainerStateTerminated, ContainerStatus
 from nodeward.api.printing.cells import NONE, age, container_cells, labels_text, moment, since
 from nodeward.api.printing.printer import AGE, NAME, Cells, Column, Printer, RowCondition, wide
@@ -61,7 +62,7 @@ def summary(pod: Pod, now_ns: int) -> tuple[str, str, str]:
     if pod.metadata.deletion_timestamp is not None:
         if pod.status.reason == "NodeLost":
             result.reason = "Unknown"
-        elif pod.status.phase not in ("Succeeded", "Failed"):
+        elif not is_terminal(pod):
             result.reason = "Terminating"
     restarts = str(result.restarts)
     if result.restarts and result.last_restart is not None:

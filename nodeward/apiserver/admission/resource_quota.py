@@ -15,7 +15,7 @@ import msgspec
 
 from nodeward.api.core_v1.cluster import ResourceQuota as Quota
 from nodeward.apiserver.admission.plugin import Plugin, Write
-from nodeward.apiserver.admission.quota_tally import Tally
+from nodeward.apiserver.admission.quota_tally import CachedQuotaTally
 from nodeward.apiserver.environment import Environment
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.quantity import ZERO, Quantity
@@ -41,7 +41,7 @@ class ResourceQuota(Plugin):
 
     def __init__(self, env: Environment) -> None:
         super().__init__(env)
-        self._tallies: dict[tuple[str, str, bytes], Tally] = {}
+        self._tallies: dict[tuple[str, str, bytes], CachedQuotaTally] = {}
         #: namespace and quota -> resource and key -> what was let through
         self._passed: dict[tuple[str, str], dict[tuple[str, str], _Passed]] = {}
 
@@ -114,7 +114,7 @@ class ResourceQuota(Plugin):
                     add(used, passed.adds)
         return used
 
-    def _tally(self, write: Write, resource: str, quota: Quota) -> Tally:
+    def _tally(self, write: Write, resource: str, quota: Quota) -> CachedQuotaTally:
         scopes = msgspec.json.encode([quota.spec.scopes, quota.spec.scope_selector])
         key = (resource, write.namespace, scopes)
         tally = self._tallies.get(key)
@@ -122,12 +122,11 @@ class ResourceQuota(Plugin):
             if len(self._tallies) >= MOST_TALLIES:
                 self._tallies.clear()
 
-            def weigh(obj: Any) -> Amounts:
-                if not rules.is_in_scopes(quota, resource, obj):
-                    return {}
-                return rules.usage(resource, obj, self.env.gates, self.env.clock.now_ns())
+            def usage_of(obj: Any) -> Amounts:
+                return rules.usage_in(quota, resource, obj, self.env.gates, self.env.clock.now_ns())
 
-            tally = self._tallies[key] = Tally(self.env.hub.cache(write.kind), write.namespace, weigh)
+            cache = self.env.hub.cache(write.kind)
+            tally = self._tallies[key] = CachedQuotaTally(cache, write.namespace, usage_of)
         return tally
 
     def _has_arrived(self, write: Write, key: str, passed: _Passed) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 from nodeward.api.codec import decoder, encode
 from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.pod import Pod, PodSpec
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.core_v1.pod_status import PodCondition, PodStatus
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.environment import Environment
@@ -34,8 +35,6 @@ from nodeward.validation.meta.metadata import validate_metadata
 from nodeward.validation.pod.pod import pod_name
 from nodeward.validation.pod.resize import validate_pod_resize
 from nodeward.validation.pod.update import validate_ephemeral_containers_update
-
-_ENDED = ("Succeeded", "Failed")
 
 
 class Pods(Strategy):
@@ -149,7 +148,7 @@ class Pods(Strategy):
 
     def grace_seconds(self, obj: Pod, requested: int | None) -> int | None:
         """A pod nobody runs, or that has ended, needs no grace."""
-        if not obj.spec.node_name or obj.status.phase in _ENDED:
+        if not obj.spec.node_name or is_terminal(obj):
             return 0
         grace = requested if requested is not None else obj.spec.termination_grace_period_seconds or 0
         return max(grace, 1) if grace < 0 else grace

@@ -8,6 +8,7 @@ import msgspec
 
 from nodeward.api.codec import decoder
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import TERMINAL, is_terminal
 from nodeward.api.core_v1.pod_status import PodCondition
 from nodeward.api.errors import (
     ApiError,
@@ -33,7 +34,6 @@ from nodeward.rules.disruption import SYNC_FAILED, allowed_condition, is_healthy
 from nodeward.rules.selectors import from_label_selector
 from nodeward.validation.policy import validate_eviction
 
-_ENDED = ("Succeeded", "Failed")
 _TOO_MANY = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 MAX_DISRUPTED = 2000
@@ -120,7 +120,7 @@ def _pod(api: Api, kind: Kind, call: Call) -> Pod:
 
 def _is_exempt(pod: Pod) -> bool:
     """A pod that has ended, has not begun, or is going already disturbs nobody by going."""
-    return pod.status.phase in (*_ENDED, "Pending") or pod.metadata.deletion_timestamp is not None
+    return pod.status.phase in (*TERMINAL, "Pending") or pod.metadata.deletion_timestamp is not None
 
 
 def _budget_of(api: Api, pod: Pod) -> PodDisruptionBudget | None:
@@ -224,7 +224,7 @@ async def _mark(api: Api, kind: Kind, call: Call, options: DeleteOptions) -> Non
             raise not_found("", "pods", call.name)
         pod = decoder(Pod).decode(item.data)
         check_preconditions(strategy, pod, options)
-        if pod.metadata.deletion_timestamp is not None or pod.status.phase in _ENDED:
+        if pod.metadata.deletion_timestamp is not None or is_terminal(pod):
             return
         condition = PodCondition(
             type="DisruptionTarget",

@@ -9,6 +9,7 @@ from typing import Final
 from nodeward.api.batch_v1 import CronJob, Job
 from nodeward.api.core_v1.references import ObjectReference
 from nodeward.api.meta import ObjectMeta, OwnerReference
+from nodeward.controllers.job.conditions import finish_of
 
 SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
@@ -34,11 +35,9 @@ def new_job(cron: CronJob, reference: OwnerReference, moment: int, zone: tzinfo)
 
 
 def end_of(job: Job) -> str:
-    """Complete or Failed; empty while it is at work."""
-    for each in job.status.conditions:
-        if each.type in ("Complete", "Failed") and each.status == "True":
-            return each.type
-    return ""
+    """Return `Complete` or `Failed`; empty while the job is at work."""
+    found = finish_of(job)
+    return "" if found is None else found.type
 
 
 def surplus(jobs: Iterable[Job], end: str, limit: int | None) -> Sequence[Job]:

@@ -18,6 +18,7 @@ import msgspec
 from nodeward.api.apps_v1 import DaemonSet
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import LabelSelector
 from nodeward.base.errors import WorldError
@@ -32,7 +33,7 @@ from nodeward.controllers.pods.control import PodControl, pod_from_template
 from nodeward.controllers.pods.deleting import delete_expected
 from nodeward.controllers.pods.owners import OwnerQueue, key_of
 from nodeward.controllers.pods.ownership import Claims, controller_reference
-from nodeward.controllers.pods.state import is_finished, next_available_seconds
+from nodeward.controllers.pods.state import next_available_seconds
 from nodeward.controllers.pods.status_writing import write_status
 from nodeward.controllers.revisions import HASH_LABEL, History, Revisions, forgettable
 from nodeward.machinery.recorder import NORMAL, WARNING
@@ -143,7 +144,7 @@ class DaemonSetController:
         verdicts = {node.metadata.name: placement.on(node) for node in self._nodes.list()}
         by_node: dict[str, list[Pod]] = {}
         for pod in pods:
-            if is_finished(pod) and pod.metadata.deletion_timestamp is not None:
+            if is_terminal(pod) and pod.metadata.deletion_timestamp is not None:
                 continue
             target = target_of(pod)
             if target is not None:

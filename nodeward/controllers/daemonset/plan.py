@@ -17,8 +17,9 @@ from typing import Final
 
 from nodeward.api.apps_v1 import DaemonSet
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.controllers.daemonset.placement import Verdict
-from nodeward.controllers.pods.state import is_active, is_available, is_finished, is_ready
+from nodeward.controllers.pods.state import is_active, is_available, is_ready
 from nodeward.controllers.revisions import HASH_LABEL
 from nodeward.rules.int_or_percent import scaled
 
@@ -94,8 +95,8 @@ def repairs(scene: Scene) -> Plan:
             if len(pods) == 1 and is_active(pods[0]):
                 continue
             staying = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
-            plan.over += [(node, pod) for pod in staying if is_finished(pod)]
-            running = sorted((pod for pod in staying if not is_finished(pod)), key=age)
+            plan.over += [(node, pod) for pod in staying if is_terminal(pod)]
+            running = sorted((pod for pod in staying if not is_terminal(pod)), key=age)
             if not surges:
                 plan.delete += running[1:]
             elif running:

@@ -17,6 +17,7 @@ import msgspec
 
 from nodeward.api.apps_v1 import Deployment, DeploymentStatus, ReplicaSet
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import KubeObject, LabelSelector
 from nodeward.controllers.active_namespaces import refused_for_namespace
@@ -35,7 +36,6 @@ from nodeward.controllers.deployment.arithmetic import (
 )
 from nodeward.controllers.pods.index import NamespaceIndex, OwnerIndex
 from nodeward.controllers.pods.ownership import Claims, controller_of, controller_reference
-from nodeward.controllers.pods.state import is_finished
 from nodeward.machinery.recorder import NORMAL, WARNING
 from nodeward.machinery.workqueue import WorkQueue
 from nodeward.rules.selectors import from_label_selector
@@ -179,7 +179,7 @@ class DeploymentController:
     def _old_pods_run(self, look: _Look) -> bool:
         return any(
             each.status.replicas
-            or not all(is_finished(pod) for pod in self._pods.controlled_by(each.metadata.uid))
+            or not all(is_terminal(pod) for pod in self._pods.controlled_by(each.metadata.uid))
             for each in look.old
         )
 

@@ -42,8 +42,17 @@ def is_true(status: JobStatus, type_: str) -> bool:
     return found is not None and found.status == "True"
 
 
-def is_over(job: Job) -> bool:
-    return is_true(job.status, COMPLETE) or is_true(job.status, FAILED)
+def finish_of(job: Job) -> JobCondition | None:
+    """Return the condition that says the job has finished, `Complete` or `Failed`; None while it has not."""
+    for each in job.status.conditions:
+        if each.type in (COMPLETE, FAILED) and each.status == "True":
+            return each
+    return None
+
+
+def is_finished(job: Job) -> bool:
+    """Tell whether the job is complete or has failed, with nothing of it running."""
+    return finish_of(job) is not None
 
 
 def put(status: JobStatus, new: JobCondition) -> bool:

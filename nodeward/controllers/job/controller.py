@@ -102,7 +102,7 @@ class JobController:
         job = self._owners.owners.by_key(key)
         if job is None or is_managed_elsewhere(job):
             return None
-        if conditions.is_over(job):
+        if conditions.is_finished(job):
             self._forget(job)
             return None
         selector = from_label_selector(job.spec.selector)

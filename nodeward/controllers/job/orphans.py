@@ -10,7 +10,7 @@ from typing import Final
 from nodeward.api.batch_v1 import Job
 from nodeward.api.core_v1.pod import Pod
 from nodeward.controllers.controller import Tools, Work
-from nodeward.controllers.job.conditions import is_over
+from nodeward.controllers.job.conditions import is_finished
 from nodeward.controllers.job.pod_facts import is_tracked
 from nodeward.controllers.job.pod_writes import PodWrites
 from nodeward.controllers.pods.index import OwnerIndex
@@ -35,7 +35,7 @@ class Orphans:
         return Work(self._queue, self._handle, workers=WORKERS)
 
     def _job_seen(self, job: Job) -> None:
-        if is_over(job):
+        if is_finished(job):
             self._job_gone(job)
 
     def _job_gone(self, job: Job) -> None:
@@ -55,7 +55,7 @@ class Orphans:
         job = self._jobs.get(reference.name, pod.metadata.namespace)
         if job is None or job.metadata.uid != reference.uid:
             return True
-        return is_over(job) and not is_managed_elsewhere(job)
+        return is_finished(job) and not is_managed_elsewhere(job)
 
     async def _handle(self, key: str) -> float | None:
         pod = self._pods.informer.by_key(key)

@@ -17,12 +17,12 @@ from typing import Final
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.core_v1.references import Taint
 from nodeward.rules.readiness import LABEL_PREFIX, TAINT, failure_action, is_exempt
 from nodeward.rules.taints import blocking_taint
 
 _VARIABLE: Final = "CONDITION_TYPE"
-_ENDED: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def reporters_of(node: Node, pods: Iterable[Pod], *, numeric: bool) -> tuple[Rep
     }
     if not gates:
         return ()
-    agents = [pod for pod in pods if is_exempt(pod.metadata) and pod.status.phase not in _ENDED]
+    agents = [pod for pod in pods if is_exempt(pod.metadata) and not is_terminal(pod)]
     found = []
     for name, taint in gates.items():
         mine = [pod for pod in agents if _reports(pod, name)]

@@ -6,29 +6,22 @@ Pure. Availability is readiness that has lasted for `minReadySeconds`; time come
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.core_v1.pod_status import PodCondition
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339
 
-_OVER: Final = ("Succeeded", "Failed")
-
-
-def is_finished(pod: Pod) -> bool:
-    """None of its containers runs or will run again."""
-    return pod.status.phase in _OVER
-
 
 def is_active(pod: Pod) -> bool:
     """It runs, or may yet: it counts as a replica."""
-    return pod.metadata.deletion_timestamp is None and pod.status.phase not in _OVER
+    return pod.metadata.deletion_timestamp is None and not is_terminal(pod)
 
 
 def is_terminating(pod: Pod) -> bool:
     """It has been deleted and is not over yet."""
-    return pod.metadata.deletion_timestamp is not None and pod.status.phase not in _OVER
+    return pod.metadata.deletion_timestamp is not None and not is_terminal(pod)
 
 
 def condition(pod: Pod, type_: str) -> PodCondition | None:

@@ -17,7 +17,8 @@ from typing import Final
 
 from nodeward.api.apps_v1 import StatefulSet
 from nodeward.api.core_v1.pod import Pod
-from nodeward.controllers.pods.state import is_available, is_finished, is_ready
+from nodeward.api.core_v1.pod_phase import is_terminal
+from nodeward.controllers.pods.state import is_available, is_ready
 from nodeward.controllers.statefulset.identity import ordinal_of, ordinals, revision_of
 from nodeward.rules.int_or_percent import scaled
 
@@ -87,7 +88,7 @@ def _fill(scene: Scene, plan: Plan) -> bool:
         pod = scene.pods.get(ordinal)
         if pod is None:
             plan.create.append(ordinal)
-        elif is_finished(pod):
+        elif is_terminal(pod):
             # Whatever its end was: its place is to be taken by another.
             if pod.metadata.deletion_timestamp is None:
                 plan.delete.append(pod)
@@ -129,7 +130,7 @@ def _to_update(scene: Scene) -> list[Pod]:
         for ordinal in reversed(range(max(first, places.start), places.stop))
         if (pod := scene.pods.get(ordinal)) is not None
         and pod.metadata.deletion_timestamp is None
-        and not is_finished(pod)
+        and not is_terminal(pod)
         and revision_of(pod) != scene.update
     ]
     if not scene.heeds_unavailable:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from nodeward.api.core_v1.pod_phase import TERMINAL
 from nodeward.api.core_v1.pod_status import ContainerStatus
 from nodeward.kubelet.pods.container_life import ContainerLife, Role, State
 from nodeward.kubelet.pods.container_status import exit_of_status
 from nodeward.kubelet.pods.rules import LifecycleRules
-from nodeward.kubelet.pods.state import TERMINAL, PodState, Sandbox
+from nodeward.kubelet.pods.state import PodState, Sandbox
 from nodeward.kubelet.pods.stopping import unknown_exit
 from nodeward.kubelet.runtime.interface import ContainerExited, FoundContainer, FoundPod
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from nodeward.api.core_v1.pod_phase import FAILED, SUCCEEDED
 from nodeward.api.core_v1.pod_status import ContainerStatus, PodCondition
 from nodeward.base.timestamp import rfc3339
 from nodeward.kubelet.pods.container_life import ContainerLife, Role
 from nodeward.kubelet.pods.restarting import could_restart_all
-from nodeward.kubelet.pods.state import FAILED, SUCCEEDED, PodState, Sandbox
+from nodeward.kubelet.pods.state import PodState, Sandbox
 
 #: What a node of some version writes itself.
 OWNED: Final = frozenset(

@@ -6,9 +6,10 @@ keep a pod Running; sidecars never decide whether it succeeded.
 
 from __future__ import annotations
 
+from nodeward.api.core_v1.pod_phase import FAILED, PENDING, RUNNING, SUCCEEDED, TERMINAL
 from nodeward.kubelet.pods.container_life import ContainerLife, Role
 from nodeward.kubelet.pods.restarting import policy_restarts
-from nodeward.kubelet.pods.state import FAILED, PENDING, RUNNING, SUCCEEDED, TERMINAL, PodState
+from nodeward.kubelet.pods.state import PodState
 from nodeward.kubelet.runtime.interface import ContainerExited
 
 #: How a container ended that was removed to start the whole pod over; it will run again, whatever its policy.

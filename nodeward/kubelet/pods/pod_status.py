@@ -15,12 +15,13 @@ from msgspec.structs import replace
 
 from nodeward.api.core_v1.container import Container, ResourceRequirements
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import FAILED
 from nodeward.api.core_v1.pod_status import ContainerStatus, HostIP, PodIP, PodStatus
 from nodeward.kubelet.pods.conditions import pod_conditions
 from nodeward.kubelet.pods.container_life import ContainerLife
 from nodeward.kubelet.pods.container_status import container_status
 from nodeward.kubelet.pods.phase import phase_of
-from nodeward.kubelet.pods.state import FAILED, PodState
+from nodeward.kubelet.pods.state import PodState
 from nodeward.rules.pod_resources import pod_limits, pod_requests
 from nodeward.rules.qos import qos_class
 

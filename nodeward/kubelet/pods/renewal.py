@@ -7,11 +7,12 @@ a container that is stopping, or a pod that ends, is not disturbed.
 from __future__ import annotations
 
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import TERMINAL
 from nodeward.api.core_v1.pod_status import PodStatus
 from nodeward.kubelet.pods.commands import Command
 from nodeward.kubelet.pods.conditions import OWNED
 from nodeward.kubelet.pods.container_life import ContainerLife, Role, State, Stop
-from nodeward.kubelet.pods.state import TERMINAL, PodState
+from nodeward.kubelet.pods.state import PodState
 from nodeward.kubelet.pods.stopping import begin_end, begin_stop
 
 

@@ -22,12 +22,6 @@ from nodeward.kubelet.pods.container_life import POST_START, ContainerLife, Role
 from nodeward.kubelet.pods.probing import ProbePlan
 from nodeward.kubelet.pods.rules import LifecycleRules
 
-PENDING: Final = "Pending"
-RUNNING: Final = "Running"
-SUCCEEDED: Final = "Succeeded"
-FAILED: Final = "Failed"
-TERMINAL: Final = (SUCCEEDED, FAILED)
-
 #: Where a pod comes from; one that did not come from the API is a static pod.
 SOURCE_ANNOTATION: Final = "kubernetes.io/config.source"
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from nodeward.api.core_v1.pod_phase import FAILED, TERMINAL
 from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.pods.commands import Command, RemovePod, RunHook, StopContainer
 from nodeward.kubelet.pods.container_life import PRE_STOP, ContainerLife, Role, State, Stop
 from nodeward.kubelet.pods.event_texts import killing
 from nodeward.kubelet.pods.phase import computed_phase, has_initialized
 from nodeward.kubelet.pods.rules import LEAST_GRACE_SECONDS
-from nodeward.kubelet.pods.state import FAILED, TERMINAL, PodState, Sandbox
+from nodeward.kubelet.pods.state import PodState, Sandbox
 from nodeward.kubelet.runtime.interface import ContainerExited
 
 UNKNOWN_REASON: Final = "ContainerStatusUnknown"

@@ -18,7 +18,7 @@ from nodeward.api.core_v1.cluster import (
 from nodeward.api.core_v1.cluster import ResourceQuota as Quota
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.service import Service, ServicePort, ServiceSpec
-from nodeward.apiserver.admission.quota_tally import Tally
+from nodeward.apiserver.admission.quota_tally import CachedQuotaTally
 from nodeward.apiserver.admission.resource_quota import PATIENCE_NS, ResourceQuota
 from nodeward.base.duration import SECOND_NS
 from nodeward.rules.quota import usage
@@ -197,7 +197,7 @@ STEPS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["1", "2", "
 def test_the_running_sum_is_the_sum(steps: list[tuple[str, str]]) -> None:
     env = world()
     cache = env.hub.cache(env.kind(Pod))
-    tally = Tally(cache, "default", lambda obj: usage("pods", obj, env.gates, env.clock.now_ns()))
+    tally = CachedQuotaTally(cache, "default", lambda obj: usage("pods", obj, env.gates, env.clock.now_ns()))
     for name, step in steps:
         made = sized(name, step if step.isdigit() else "1")
         if step == "gone":
@@ -209,6 +209,6 @@ def test_the_running_sum_is_the_sum(steps: list[tuple[str, str]]) -> None:
             put(env, made)
         if step == "ask":
             tally.used()
-    fresh = Tally(cache, "default", lambda obj: usage("pods", obj, env.gates, env.clock.now_ns()))
+    fresh = CachedQuotaTally(cache, "default", lambda obj: usage("pods", obj, env.gates, env.clock.now_ns()))
     expected = {name: amount for name, amount in fresh.used().items() if amount}
     assert {name: amount for name, amount in tally.used().items() if amount} == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.core_v1.pod_status import PodCondition, PodStatus
 from nodeward.api.meta import ObjectMeta
 from nodeward.base.duration import SECOND_NS
@@ -10,7 +11,6 @@ from nodeward.base.timestamp import rfc3339
 from nodeward.controllers.pods.state import (
     is_active,
     is_available,
-    is_finished,
     is_ready,
     is_terminating,
     next_available_seconds,
@@ -40,7 +40,7 @@ def test_a_pod_counts_until_it_is_deleted_or_over() -> None:
     assert is_active(of("Running"))
     assert not is_active(of("Running", deleted=True))
     assert not is_active(of("Succeeded"))
-    assert is_finished(of("Failed"))
+    assert is_terminal(of("Failed"))
 
 
 def test_a_pod_terminates_from_its_deletion_until_it_is_over() -> None:
