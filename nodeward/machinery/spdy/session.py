@@ -1,18 +1,32 @@
-"""One SPDY connection: streams that are opened by either end, read, written, and closed on each side by itself.
+"""One SPDY session: streams that either end opens; each end reads, writes and closes its own direction.
 
-The connection brings bytes to `run` and takes them from `send`. SPDY as Kubernetes uses it has no flow control, so a
-stream nobody reads holds up the connection: that is what keeps a fast peer from filling the memory.
+Used for exec, attach and port-forward: by the kubelet's server, by the API server that translates WebSocket to SPDY,
+and towards a CRI runtime. The caller brings received bytes, either through `run`, which goes on until the connection
+ends, or through `feed` and `handle_next`, one frame at a time; bytes to send are handed to the `send` it was given.
+
+What must stay true: SPDY as Kubernetes uses it has no flow control, so a stream that nobody reads holds up the whole
+connection; that is what keeps a fast peer from filling the memory.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Final
 
 from nodeward.machinery.spdy import frames
-from nodeward.machinery.spdy.frames import Data, Frame, FrameReader, GoAway, Opened, Packer, Ping, Reset
+from nodeward.machinery.spdy.frames import (
+    Data,
+    Frame,
+    FrameReader,
+    GoAway,
+    Opened,
+    Packer,
+    Ping,
+    Replied,
+    Reset,
+)
 
 #: Bytes of one stream that may wait to be read.
 _MOST_WAITING: Final = 256 << 10
@@ -21,7 +35,7 @@ _MOST_STREAMS: Final = 1000
 
 
 class SpdyStream:
-    """One stream of a connection."""
+    """One stream of a session. It is over once both directions are."""
 
     def __init__(self, session: SpdySession, number: int, headers: Mapping[str, str]) -> None:
         self.number: Final = number
@@ -32,18 +46,24 @@ class SpdyStream:
         self._news = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
-        #: nothing more comes
-        self._is_ended = False
-        #: nothing more is sent
+        #: the peer sends nothing more
+        self.is_ended = False
+        #: this end sends nothing more
         self._is_closed = False
 
     async def read(self) -> bytes:
-        """What comes next; nothing at the end, or when it was given up."""
+        """Wait for data and return the next piece; empty at the end, or when the stream was reset."""
         while not self._waiting:
-            if self._is_ended:
+            if self.is_ended:
                 return b""
             self._news.clear()
             await self._news.wait()
+        return self.read_now()
+
+    def read_now(self) -> bytes:
+        """Return the next piece that has arrived; empty if none has."""
+        if not self._waiting:
+            return b""
         piece = self._waiting.popleft()
         self._waiting_bytes -= len(piece)
         if self._waiting_bytes <= _MOST_WAITING:
@@ -51,31 +71,31 @@ class SpdyStream:
         return piece
 
     async def write(self, content: bytes) -> None:
-        """Waits while the peer does not take it; does nothing once the stream is closed."""
+        """Send, waiting while the peer does not read; do nothing once this end is closed."""
         for start in range(0, len(content), frames.MOST_DATA):
             if self._is_closed:
                 return
             await self._session.send(frames.data(self.number, content[start : start + frames.MOST_DATA]))
 
     async def close(self) -> None:
-        """Nothing more is sent; the other side may go on."""
+        """Close this end; the peer may go on sending."""
         if not self._is_closed:
             self._is_closed = True
             await self._session.send(frames.data(self.number, b"", is_last=True))
             self._session.settle(self)
 
     async def reset(self) -> None:
-        """Give it up, both ways."""
-        if not (self._is_closed and self._is_ended):
+        """Abandon both directions and tell the peer."""
+        if not self.is_over:
             self.give_up()
             await self._session.send(frames.reset(self.number))
             self._session.settle(self)
 
-    # -- the session's side
+    # -- called by the session
 
     async def take(self, content: bytes) -> None:
-        """More came; waits until somebody reads."""
-        if not content or self._is_ended:
+        """Keep received data; wait while too much of it is unread."""
+        if not content or self.is_ended:
             return
         self._waiting.append(content)
         self._waiting_bytes += len(content)
@@ -85,12 +105,14 @@ class SpdyStream:
             await self._room.wait()
 
     def end(self) -> None:
-        self._is_ended = True
+        """Note that the peer sends nothing more."""
+        self.is_ended = True
         self._news.set()
         self._session.settle(self)
 
     def give_up(self) -> None:
-        self._is_closed = self._is_ended = True
+        """Note that both directions are over; unread data is dropped."""
+        self._is_closed = self.is_ended = True
         self._waiting.clear()
         self._waiting_bytes = 0
         self._news.set()
@@ -98,47 +120,63 @@ class SpdyStream:
 
     @property
     def is_over(self) -> bool:
-        return self._is_closed and self._is_ended
+        return self._is_closed and self.is_ended
 
 
 class SpdySession:
-    """One end of a connection. `took` is told of each stream the peer opens, and says whether it is wanted."""
+    """One end of a connection. `accept` is called with each stream the peer opens; False refuses the stream."""
 
     def __init__(
         self,
         send: Callable[[bytes], Awaitable[None]],
-        took: Callable[[SpdyStream], bool] = lambda stream: False,
+        accept: Callable[[SpdyStream], bool] = lambda stream: False,
         *,
         is_server: bool,
     ) -> None:
         self._send = send
-        self._took = took
+        self._accept = accept
         self._parity = 0 if is_server else 1
         self._next = 2 if is_server else 1
         self._packer = Packer()
         self._reader = FrameReader()
         self._streams: dict[int, SpdyStream] = {}
         self._last = 0
+        self._received: Iterator[Frame] = iter(())
+        #: the peer has said good-bye
+        self.is_over = False
 
     async def open(self, **headers: str) -> SpdyStream:
-        """A stream of ours. The peer is not waited for: whatever it makes of it, it reads it in order."""
+        """Open a stream. The peer's reply is not waited for: the peer reads everything in order."""
         number, self._next = self._next, self._next + 2
         stream = self._streams[number] = SpdyStream(self, number, headers)
         await self._send(self._packer.open(number, headers))
         return stream
 
     async def run(self, source: AsyncIterator[bytes]) -> None:
-        """Until the connection is over, or the peer says good-bye. Raises `SpdyError` for what is no SPDY."""
+        """Handle what comes until the connection ends or the peer says good-bye. Raises `SpdyError`."""
         try:
             async for received in source:
-                for frame in self._reader.feed(received):
-                    if isinstance(frame, GoAway):
-                        return
-                    await self._handle(frame)
+                self.feed(received)
+                while await self.handle_next():
+                    pass
+                if self.is_over:
+                    return
         finally:
             for stream in list(self._streams.values()):
                 stream.give_up() if stream.is_over else stream.end()
             self._streams.clear()
+
+    def feed(self, received: bytes) -> None:
+        """Take received bytes; call `handle_next` until it returns False before feeding more."""
+        self._received = self._reader.feed(received)
+
+    async def handle_next(self) -> bool:
+        """Handle one frame of what was fed; False: there is none left, or the session is over."""
+        frame = None if self.is_over else next(self._received, None)
+        if frame is None:
+            return False
+        await self._handle(frame)
+        return True
 
     async def go_away(self) -> None:
         await self._send(frames.go_away(self._last))
@@ -160,10 +198,16 @@ class SpdySession:
                     await stream.take(content)
                     if is_last:
                         stream.end()
+            case Replied(number, True):
+                stream = self._streams.get(number)
+                if stream is not None:
+                    stream.end()
             case Reset(number):
                 stream = self._streams.pop(number, None)
                 if stream is not None:
                     stream.give_up()
+            case GoAway():
+                self.is_over = True
             case Ping(id_) if id_ % 2 != self._parity:
                 await self._send(frames.ping(id_))
 
@@ -175,7 +219,7 @@ class SpdySession:
             return
         self._last = number
         self._streams[number] = stream
-        if not self._took(stream):
+        if not self._accept(stream):
             del self._streams[number]
             stream.give_up()
             await self._send(frames.reset(number, 3))

@@ -228,7 +228,9 @@ class CriRuntime:
 
     async def exec(self, request: ExecRequest) -> StreamedExec:
         container_id = self._running(request).id
-        return await execute(self._call, container_id, request, lambda: container_id in self._watcher)
+        return await execute(
+            self._call, container_id, request, lambda: container_id in self._watcher, self._clock
+        )
 
     @own_task
     async def exec_sync(self, request: ExecRequest, timeout: float) -> ExecResult:

@@ -9,13 +9,14 @@ import pytest
 
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.runtime.cri.execution import StreamedExec
-from nodeward.kubelet.runtime.cri.streaming import Streaming, connect
+from nodeward.kubelet.runtime.cri.streaming import StreamingConnection, connect
 from nodeward.kubelet.runtime.interface import ExecRequest
+from nodeward.machinery.clock import RealClock
 from nodeward.machinery.spdy import frames
 from nodeward.machinery.spdy.frames import Data, FrameReader, Opened, Ping
 from tests.patience import PATIENCE_SECONDS
 
-_UPGRADED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\n\r\n"
+_UPGRADED = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"
 _SUCCESS = b'{"status":"Success"}'
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -38,17 +39,19 @@ def with_peer(peer: Peer, play: Callable[[str], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def command(streaming: Streaming, *, is_running: bool = True) -> StreamedExec:
-    return StreamedExec(streaming, ExecRequest("u", "c", ("cat",), has_stdin=True), lambda: is_running)
+async def command(url: str, *, is_running: bool = True) -> StreamedExec:
+    connection: StreamingConnection = await connect(url, {}, RealClock())
+    request = ExecRequest("u", "c", ("cat",), has_stdin=True)
+    return await StreamedExec.start(connection, request, lambda: is_running)
 
 
 def test_a_refused_stream_says_how_it_was_refused() -> None:
     async def refuses(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 404 Not Found\r\n\r\n")
+        writer.write(b"HTTP/1.1 404 Not Found\r\n\r\nno such token\n")
 
     async def play(url: str) -> None:
-        with pytest.raises(WorldError, match="404 Not Found"):
-            await connect(url, {})
+        with pytest.raises(WorldError, match="HTTP 404 no such token"):
+            await connect(url, {}, RealClock())
 
     with_peer(refuses, play)
 
@@ -58,8 +61,8 @@ def test_a_runtime_that_hangs_up_at_once_is_told() -> None:
         return
 
     async def play(url: str) -> None:
-        with pytest.raises(WorldError, match="it hung up"):
-            await connect(url, {})
+        with pytest.raises(WorldError, match="closed without an answer"):
+            await connect(url, {}, RealClock())
 
     with_peer(hangs_up, play)
 
@@ -67,9 +70,9 @@ def test_a_runtime_that_hangs_up_at_once_is_told() -> None:
 def test_streams_that_are_nowhere_or_encrypted_are_told() -> None:
     async def main() -> None:
         with pytest.raises(WorldError, match="only http is supported"):
-            await connect("https://127.0.0.1/exec/token", {})
-        with pytest.raises(WorldError, match="cannot be reached"):
-            await connect("http://127.0.0.1:1/exec/token", {})
+            await connect("https://127.0.0.1/exec/token", {}, RealClock())
+        with pytest.raises(WorldError, match=r"does not open a stream at 127\.0\.0\.1:1"):
+            await connect("http://127.0.0.1:1/exec/token", {}, RealClock())
 
     asyncio.run(main())
 
@@ -80,7 +83,7 @@ def test_a_command_cut_off_has_failed_or_ended_with_its_container(is_running: bo
         writer.write(_UPGRADED)
 
     async def play(url: str) -> None:
-        session = command(await connect(url, {}), is_running=is_running)
+        session = await command(url, is_running=is_running)
         assert [piece async for piece in session.output()] == []
         if is_running:
             with pytest.raises(WorldError, match="without saying how it ended"):
@@ -115,7 +118,7 @@ def test_input_of_any_size_arrives_whole_and_pings_are_answered() -> None:
                         writer.write(frames.data(kinds["stdout"], b"answered"))
 
     async def play(url: str) -> None:
-        session = command(await connect(url, {}))
+        session = await command(url)
         await session.write(sent)
         output = session.output()
         assert await anext(output) == (1, b"answered")
