@@ -18,7 +18,8 @@ from nodeward.api.context import Context
 from nodeward.api.meta import FieldSelectorRequirement, LabelSelectorRequirement, ObjectMeta
 from nodeward.base.fielderror import FieldError, forbidden, invalid, required
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.rules.names import label_value_faults, path_segment_name
+from nodeward.rules.names import path_segment_name
+from nodeward.validation.checks import check_each, check_label_value
 from nodeward.validation.meta.labels import validate_label_name
 from nodeward.validation.meta.metadata import METADATA
 from nodeward.validation.validator import Validator
@@ -48,13 +49,11 @@ def _resource(attributes: ResourceAttributes | None) -> list[FieldError]:
     if (fields := attributes.field_selector) is not None:
         at = _RESOURCE.child("fieldSelector")
         errors += _selector(fields.raw_selector, bool(fields.requirements), at)
-        for i, field in enumerate(fields.requirements):
-            errors += _field(field, at.child("requirements").index(i))
+        errors += check_each(fields.requirements, at.child("requirements"), _field)
     if (labels := attributes.label_selector) is not None:
         at = _RESOURCE.child("labelSelector")
         errors += _selector(labels.raw_selector, bool(labels.requirements), at)
-        for i, label in enumerate(labels.requirements):
-            errors += _label(label, at.child("requirements").index(i))
+        errors += check_each(labels.requirements, at.child("requirements"), _label)
     return errors
 
 
@@ -88,10 +87,7 @@ def _field(requirement: FieldSelectorRequirement, path: FieldPath) -> list[Field
 def _label(requirement: LabelSelectorRequirement, path: FieldPath) -> list[FieldError]:
     errors = _operator(requirement, path)
     errors += validate_label_name(requirement.key, path.child("key"))
-    for i, value in enumerate(requirement.values):
-        at = path.child("values").index(i)
-        errors += [invalid(at, value, fault) for fault in label_value_faults(value)]
-    return errors
+    return errors + check_each(requirement.values, path.child("values"), check_label_value)
 
 
 def _bare(meta: ObjectMeta, detail: str, **ignored: str) -> list[FieldError]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from nodeward.api.autoscaling_v1 import Scale
 from nodeward.base.fielderror import FieldError
 from nodeward.base.fieldpath import ROOT
-from nodeward.validation.meta.metadata import validate_not_negative
+from nodeward.validation.checks import check_not_negative
 
 
 def validate_scale(scale: Scale) -> list[FieldError]:
     """Metadata of a scale is not looked at: it is that of the workload."""
-    return validate_not_negative(scale.spec.replicas, ROOT.child("spec", "replicas"))
+    return check_not_negative(scale.spec.replicas, ROOT.child("spec", "replicas"))

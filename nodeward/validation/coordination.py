@@ -9,6 +9,7 @@ from nodeward.api.coordination_v1 import Lease, LeaseSpec
 from nodeward.base.fielderror import FieldError, forbidden, invalid, not_supported
 from nodeward.base.fieldpath import ROOT
 from nodeward.rules.names import dns_subdomain, qualified_name
+from nodeward.validation.checks import check_not_negative, check_positive
 from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
 from nodeward.validation.validator import Validator
 
@@ -16,13 +17,8 @@ _SPEC: Final = ROOT.child("spec")
 
 
 def _spec(spec: LeaseSpec) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if spec.lease_duration_seconds is not None and spec.lease_duration_seconds <= 0:
-        at = _SPEC.child("leaseDurationSeconds")
-        errors.append(invalid(at, spec.lease_duration_seconds, "must be greater than 0"))
-    if spec.lease_transitions is not None and spec.lease_transitions < 0:
-        at = _SPEC.child("leaseTransitions")
-        errors.append(invalid(at, spec.lease_transitions, "must be greater than or equal to 0"))
+    errors = check_positive(spec.lease_duration_seconds, _SPEC.child("leaseDurationSeconds"))
+    errors += check_not_negative(spec.lease_transitions, _SPEC.child("leaseTransitions"))
     if spec.strategy is not None:
         errors += _strategy(spec.strategy)
     if spec.preferred_holder and not spec.strategy:

@@ -20,7 +20,14 @@ from nodeward.base.fielderror import (
     too_many,
 )
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.rules.names import dns_label, dns_subdomain, label_value, qualified_name
+from nodeward.rules.names import dns_subdomain, label_value, qualified_name
+from nodeward.validation.checks import (
+    check_count,
+    check_form,
+    check_kept,
+    check_label,
+    check_subdomain,
+)
 from nodeward.validation.core.endpoints_addresses import (
     is_ipv6,
     validate_canonical_ip,
@@ -30,7 +37,7 @@ from nodeward.validation.core.endpoints_addresses import (
 from nodeward.validation.core.service import PROTOCOLS
 from nodeward.validation.meta.addresses import validate_ip
 from nodeward.validation.meta.labels import validate_labels
-from nodeward.validation.meta.metadata import IMMUTABLE, validate_metadata, validate_metadata_update
+from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
 from nodeward.validation.validator import NameRule, Validator
 
 _TYPES: Final = ("FQDN", "IPv4", "IPv6")
@@ -56,8 +63,7 @@ def _update(new: EndpointSlice, old: EndpointSlice, ctx: Context) -> list[FieldE
     unchanged = new.endpoints == old.endpoints
     if not unchanged:
         errors += _endpoints(new, ctx)
-    if new.address_type != old.address_type:
-        errors.append(invalid(ROOT.child("addressType"), None, IMMUTABLE))
+    errors += check_kept(new.address_type, old.address_type, ROOT.child("addressType"))
     return errors if unchanged else errors + _address_counts(new.endpoints)
 
 
@@ -77,8 +83,7 @@ def _ports(ports: list[EndpointPort]) -> list[FieldError]:
     for i, port in enumerate(ports):
         at = path.index(i)
         name = port.name or ""
-        if name:
-            errors += [invalid(at.child("name"), name, fault) for fault in dns_label(name)]
+        errors += check_label(name or None, at.child("name"))
         if name in names:
             errors.append(duplicate(at.child("name"), name))
         names.add(name)
@@ -136,19 +141,13 @@ def _address(address: str, kind: str, path: FieldPath, position: int, ctx: Conte
 
 
 def _endpoint(endpoint: Endpoint, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if endpoint.node_name is not None:
-        at = path.child("nodeName")
-        errors += [invalid(at, endpoint.node_name, fault) for fault in dns_subdomain(endpoint.node_name)]
+    errors = check_subdomain(endpoint.node_name, path.child("nodeName"))
     at = path.child("deprecatedTopology")
-    if len(endpoint.deprecated_topology) > _LABELS_LIMIT:
-        errors.append(too_many(at, len(endpoint.deprecated_topology), _LABELS_LIMIT))
+    errors += check_count(endpoint.deprecated_topology, at, _LABELS_LIMIT)
     errors += validate_labels(endpoint.deprecated_topology, at)
     if _ZONE_LABEL in endpoint.deprecated_topology:
         errors.append(internal(at.key(_ZONE_LABEL), "reserved key was not removed in conversion"))
-    if endpoint.hostname is not None:
-        at = path.child("hostname")
-        errors += [invalid(at, endpoint.hostname, fault) for fault in dns_label(endpoint.hostname)]
+    errors += check_label(endpoint.hostname, path.child("hostname"))
     return errors if endpoint.hints is None else errors + _hints(endpoint.hints, path.child("hints"))
 
 
@@ -170,7 +169,7 @@ def _hint_names(names: list[str], rule: NameRule, path: FieldPath) -> list[Field
         at = path.index(i).child("name")
         if name in names[:i]:
             errors.append(duplicate(at, name))
-        errors += [invalid(at, name, fault) for fault in rule(name)]
+        errors += check_form(name, at, rule)
     return errors
 
 

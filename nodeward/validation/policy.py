@@ -6,7 +6,7 @@ from typing import Final
 
 from nodeward.api.context import Context
 from nodeward.api.policy_v1 import Eviction, PodDisruptionBudget, PodDisruptionBudgetSpec
-from nodeward.base.fielderror import FieldError, invalid, not_supported
+from nodeward.base.fielderror import FieldError, invalid
 from nodeward.base.fieldpath import ROOT
 from nodeward.rules.names import path_segment_name
 from nodeward.validation.apps.counts import (
@@ -14,6 +14,7 @@ from nodeward.validation.apps.counts import (
     validate_counts,
     validate_int_or_percent,
 )
+from nodeward.validation.checks import check_one_of
 from nodeward.validation.meta.conditions import validate_conditions
 from nodeward.validation.meta.labels import has_invalid_label_value, validate_label_selector
 from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
@@ -34,9 +35,7 @@ def _spec(spec: PodDisruptionBudgetSpec, *, allow_invalid_values: bool = False) 
     at = _SPEC.child("selector")
     errors += validate_label_selector(spec.selector, at, allow_invalid_values=allow_invalid_values)
     policy = spec.unhealthy_pod_eviction_policy
-    if policy is not None and policy not in _POLICIES:
-        errors.append(not_supported(_SPEC.child("unhealthyPodEvictionPolicy"), policy, _POLICIES))
-    return errors
+    return errors + check_one_of(policy, _SPEC.child("unhealthyPodEvictionPolicy"), _POLICIES)
 
 
 def _create(budget: PodDisruptionBudget, ctx: Context) -> list[FieldError]:

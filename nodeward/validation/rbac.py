@@ -20,8 +20,9 @@ from nodeward.api.rbac_v1 import (
 from nodeward.base.fielderror import FieldError, invalid, not_supported, required
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.rules.names import dns_subdomain, path_segment_name
+from nodeward.validation.checks import check_form, check_immutable, check_one_of
 from nodeward.validation.meta.labels import has_invalid_label_value, is_usable, validate_label_selector
-from nodeward.validation.meta.metadata import validate_immutable, validate_metadata, validate_metadata_update
+from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
 from nodeward.validation.validator import Validator
 
 _GROUP: Final = "rbac.authorization.k8s.io"
@@ -67,8 +68,7 @@ def _create_role(role: Role, ctx: Context) -> list[FieldError]:
 
 def _update_role(new: Role, old: Role, ctx: Context) -> list[FieldError]:
     errors = _rules(new.rules, namespaced=True)
-    errors += validate_metadata_update(new.metadata, old.metadata)
-    return errors + _without_verbs(new.rules)
+    return errors + validate_metadata_update(new.metadata, old.metadata) + _without_verbs(new.rules)
 
 
 def _aggregation(role: ClusterRole, *, allow_invalid_values: bool) -> list[FieldError]:
@@ -100,8 +100,7 @@ def _create_cluster_role(role: ClusterRole, ctx: Context) -> list[FieldError]:
 def _update_cluster_role(new: ClusterRole, old: ClusterRole, ctx: Context) -> list[FieldError]:
     before = old.aggregation_rule.cluster_role_selectors if old.aggregation_rule else []
     errors = _cluster_role(new, allow_invalid_values=any(has_invalid_label_value(s) for s in before))
-    errors += validate_metadata_update(new.metadata, old.metadata)
-    return errors + _without_verbs(new.rules)
+    return errors + validate_metadata_update(new.metadata, old.metadata) + _without_verbs(new.rules)
 
 
 def _binding(ref: RoleRef, subjects: list[Subject], *, namespaced: bool) -> list[FieldError]:
@@ -109,9 +108,8 @@ def _binding(ref: RoleRef, subjects: list[Subject], *, namespaced: bool) -> list
     kinds = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
     if ref.api_group != _GROUP:
         errors.append(not_supported(_ROLE_REF.child("apiGroup"), ref.api_group, (_GROUP,)))
-    if ref.kind not in kinds:
-        errors.append(not_supported(_ROLE_REF.child("kind"), ref.kind, kinds))
-    errors += [invalid(_ROLE_REF.child("name"), ref.name, fault) for fault in path_segment_name(ref.name)]
+    errors += check_one_of(ref.kind, _ROLE_REF.child("kind"), kinds)
+    errors += check_form(ref.name, _ROLE_REF.child("name"), path_segment_name)
     for i, subject in enumerate(subjects):
         errors += _subject(subject, _SUBJECTS.index(i), namespaced=namespaced)
     return errors
@@ -157,7 +155,7 @@ def _create_cluster_binding(binding: ClusterRoleBinding, ctx: Context) -> list[F
 def _update_binding(new: RoleBinding, old: RoleBinding, ctx: Context) -> list[FieldError]:
     errors = _binding(new.role_ref, new.subjects, namespaced=True)
     errors += validate_metadata_update(new.metadata, old.metadata)
-    errors += validate_immutable(new.role_ref, old.role_ref, _ROLE_REF)
+    errors += check_immutable(new.role_ref, old.role_ref, _ROLE_REF)
     return errors + _without_names(new.role_ref, new.subjects)
 
 
@@ -166,7 +164,7 @@ def _update_cluster_binding(
 ) -> list[FieldError]:
     errors = _binding(new.role_ref, new.subjects, namespaced=False)
     errors += validate_metadata_update(new.metadata, old.metadata)
-    errors += validate_immutable(new.role_ref, old.role_ref, _ROLE_REF)
+    errors += check_immutable(new.role_ref, old.role_ref, _ROLE_REF)
     return errors + _without_names(new.role_ref, new.subjects)
 
 

@@ -25,8 +25,16 @@ from nodeward.base.fielderror import (
     too_many,
 )
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.rules.names import dns_subdomain, label_value_faults, size
+from nodeward.rules.names import dns_subdomain, size
 from nodeward.rules.readiness_rules import ALL_OF, ANY_OF, BOOTSTRAP_ONLY, CONTINUOUS
+from nodeward.validation.checks import (
+    check_choice,
+    check_count,
+    check_label_value,
+    check_name,
+    check_not_negative,
+    check_one_of,
+)
 from nodeward.validation.meta.labels import validate_label_selector
 from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
 from nodeward.validation.validator import Validator
@@ -57,10 +65,7 @@ def _update(new: NodeReadinessRule, old: NodeReadinessRule, ctx: Context) -> lis
 def _spec(spec: NodeReadinessRuleSpec) -> list[FieldError]:
     errors = _conditions(spec)
     at = _SPEC.child("enforcementMode")
-    if not spec.enforcement_mode:
-        errors.append(required(at))
-    elif spec.enforcement_mode not in (BOOTSTRAP_ONLY, CONTINUOUS):
-        errors.append(not_supported(at, spec.enforcement_mode, (BOOTSTRAP_ONLY, CONTINUOUS)))
+    errors += check_choice(spec.enforcement_mode, at, (BOOTSTRAP_ONLY, CONTINUOUS))
     errors += _taint(spec.taint, _SPEC.child("taint"))
     at = _SPEC.child("nodeSelector")
     selector = spec.node_selector
@@ -88,27 +93,19 @@ def _conditions(spec: NodeReadinessRuleSpec) -> list[FieldError]:
         if each.type in seen:
             errors.append(duplicate(at, {"type": each.type}))
         seen.add(each.type)
-        if not each.required_status:
-            errors.append(required(at.child("requiredStatus")))
-        elif each.required_status not in _STATUSES:
-            errors.append(not_supported(at.child("requiredStatus"), each.required_status, _STATUSES))
-        if each.default_status and each.default_status not in _STATUSES:
-            errors.append(not_supported(at.child("defaultStatus"), each.default_status, _STATUSES))
+        errors += check_choice(each.required_status, at.child("requiredStatus"), _STATUSES)
+        errors += check_one_of(each.default_status or None, at.child("defaultStatus"), _STATUSES)
     return errors
 
 
 def _taint(taint: Taint, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not taint.key:
-        errors.append(required(path.child("key")))
-    else:
-        errors += [invalid(path.child("key"), taint.key, fault) for fault in _key_faults(taint.key)]
+    errors = check_name(taint.key, path.child("key"), _key_faults)
     at = path.child("value")
     if size(taint.value) > _PART_LIMIT:
         errors.append(invalid(at, taint.value, "taint value length must be at most 63 characters"))
     else:
         # Unlike upstream, whose rule is stored and then fails on every node.
-        errors += [invalid(at, taint.value, fault) for fault in label_value_faults(taint.value)]
+        errors += check_label_value(taint.value, at)
     at = path.child("effect")
     if not taint.effect:
         errors.append(required(at))
@@ -181,8 +178,7 @@ def _status(new: NodeReadinessRule, old: NodeReadinessRule, ctx: Context) -> lis
         ("nodeEvaluations", [each.node_name for each in status.node_evaluations]),
     ):
         path = _STATUS.child(field)
-        if len(names) > STATUS_NODES_LIMIT:
-            errors.append(too_many(path, len(names), STATUS_NODES_LIMIT))
+        errors += check_count(names, path, STATUS_NODES_LIMIT)
         seen: set[str] = set()
         for i, name in enumerate(names):
             if name in seen:
@@ -192,9 +188,7 @@ def _status(new: NodeReadinessRule, old: NodeReadinessRule, ctx: Context) -> lis
         if each.taint_status not in ("Present", "Absent"):
             at = _STATUS.child("nodeEvaluations").index(i).child("taintStatus")
             errors.append(not_supported(at, each.taint_status, ("Present", "Absent")))
-    if status.observed_generation < 0:
-        at = _STATUS.child("observedGeneration")
-        errors.append(invalid(at, status.observed_generation, "must be greater than or equal to 0"))
+    errors += check_not_negative(status.observed_generation, _STATUS.child("observedGeneration"))
     if status.dry_run_results is not None and not status.dry_run_results.summary:
         errors.append(required(_STATUS.child("dryRunResults", "summary")))
     return errors

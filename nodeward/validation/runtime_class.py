@@ -11,8 +11,9 @@ from nodeward.api.node_v1 import RuntimeClass, Scheduling
 from nodeward.base.fielderror import FieldError, duplicate, invalid, required
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.rules.names import dns_label, dns_subdomain
+from nodeward.validation.checks import check_kept
 from nodeward.validation.meta.labels import validate_labels
-from nodeward.validation.meta.metadata import IMMUTABLE, validate_metadata, validate_metadata_update
+from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
 from nodeward.validation.pod.resource_lists import validate_container_resource_name, validate_requirements
 from nodeward.validation.pod.tolerations import COMPARISON_GATE, Numbers, validate_tolerations
 from nodeward.validation.validator import Validator
@@ -60,9 +61,7 @@ def _create(runtime: RuntimeClass, ctx: Context) -> list[FieldError]:
 
 def _update(new: RuntimeClass, old: RuntimeClass, ctx: Context) -> list[FieldError]:
     errors = validate_metadata_update(new.metadata, old.metadata) + _create(new, ctx)
-    if new.handler != old.handler:
-        errors.append(invalid(ROOT.child("handler"), None, IMMUTABLE))
-    return errors
+    return errors + check_kept(new.handler, old.handler, ROOT.child("handler"))
 
 
 RUNTIME_CLASS: Final = Validator(create=_create, update=_update, status=None, name=dns_subdomain)

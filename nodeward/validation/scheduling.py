@@ -9,9 +9,9 @@ from nodeward.api.scheduling_v1 import PriorityClass
 from nodeward.base.fielderror import FieldError, forbidden, not_supported, required
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.rules.names import dns_subdomain
+from nodeward.validation.checks import check_immutable
 from nodeward.validation.meta.metadata import (
     METADATA,
-    validate_immutable,
     validate_metadata,
     validate_metadata_update,
 )
@@ -65,7 +65,7 @@ def _update(new: PriorityClass, old: PriorityClass, ctx: Context) -> list[FieldE
     if new.value != old.value:
         errors.append(forbidden(ROOT.child("value"), "may not be changed in an update."))
     at = ROOT.child("preemptionPolicy")
-    return errors + validate_immutable(new.preemption_policy, old.preemption_policy, at)
+    return errors + check_immutable(new.preemption_policy, old.preemption_policy, at)
 
 
 PRIORITY_CLASS: Final = Validator(create=_create, update=_update, status=None, name=dns_subdomain)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from nodeward.api.context import Context
 from nodeward.api.meta import KubeObject
 from nodeward.base.fielderror import FieldError
 
 #: May the name be used? The messages that stand behind `metadata.name: Invalid value: "...":`; none if it may.
-NameRule = Callable[[str], list[str]]
+NameRule: TypeAlias = Callable[[str], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Validator:
 
 
 #: What the registry is: kind to rules.
-Validators = dict[type[KubeObject], Validator]
+Validators: TypeAlias = dict[type[KubeObject], Validator]
 
 
 def distinct(errors: list[FieldError]) -> list[FieldError]:

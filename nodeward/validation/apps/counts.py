@@ -9,14 +9,14 @@ from nodeward.api.fields import IntOrString, KubeStruct
 from nodeward.base.fielderror import FieldError, invalid
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import percent
-from nodeward.validation.meta.metadata import validate_not_negative
+from nodeward.validation.checks import check_not_negative
 
 
 def validate_int_or_percent(value: IntOrString, path: FieldPath) -> list[FieldError]:
     """A number that is not negative, or a percentage."""
     if isinstance(value, str):
         return [invalid(path, value, fault) for fault in percent(value)]
-    return validate_not_negative(value, path)
+    return check_not_negative(value, path)
 
 
 def validate_at_most_100_percent(value: IntOrString, path: FieldPath) -> list[FieldError]:
@@ -32,7 +32,7 @@ def validate_counts(status: KubeStruct, path: FieldPath, *names: str) -> list[Fi
         value = getattr(status, name)
         if value is not None and value < 0:
             json_name = status.__struct_encode_fields__[status.__struct_fields__.index(name)]
-            errors += validate_not_negative(value, path.child(json_name))
+            errors += check_not_negative(value, path.child(json_name))
     return errors
 
 

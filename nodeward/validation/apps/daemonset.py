@@ -23,6 +23,7 @@ from nodeward.validation.apps.counts import (
     validate_not_decremented,
 )
 from nodeward.validation.apps.workloads import validate_chosen, validate_restarting, workload_warnings
+from nodeward.validation.checks import check_immutable, check_not_negative
 from nodeward.validation.meta.labels import (
     has_invalid_label_value,
     is_empty,
@@ -30,10 +31,8 @@ from nodeward.validation.meta.labels import (
     validate_label_selector,
 )
 from nodeward.validation.meta.metadata import (
-    validate_immutable,
     validate_metadata,
     validate_metadata_update,
-    validate_not_negative,
 )
 from nodeward.validation.pod.pod import validate_pod_template_spec
 from nodeward.validation.validator import Validator
@@ -83,8 +82,7 @@ def _daemon_set(spec: DaemonSetSpec, old: DaemonSetSpec | None, ctx: Context) ->
     errors += validate_pod_template_spec(spec.template, _TEMPLATE, ctx, old.template if old else None)
     errors += validate_restarting(spec.template, _TEMPLATE, "DaemonSet")
     errors += validate_counts(spec, _SPEC, "min_ready_seconds")
-    errors += _strategy(spec.update_strategy)
-    return errors + validate_counts(spec, _SPEC, "revision_history_limit")
+    return errors + _strategy(spec.update_strategy) + validate_counts(spec, _SPEC, "revision_history_limit")
 
 
 def _create(daemons: DaemonSet, ctx: Context) -> list[FieldError]:
@@ -94,7 +92,7 @@ def _create(daemons: DaemonSet, ctx: Context) -> list[FieldError]:
 
 def _update(new: DaemonSet, old: DaemonSet, ctx: Context) -> list[FieldError]:
     errors = validate_metadata_update(new.metadata, old.metadata)
-    errors += validate_immutable(new.spec.selector, old.spec.selector, _SELECTOR)
+    errors += check_immutable(new.spec.selector, old.spec.selector, _SELECTOR)
     return errors + _daemon_set(new.spec, old.spec, ctx)
 
 
@@ -125,7 +123,7 @@ def _warnings(new: DaemonSet, old: DaemonSet | None, ctx: Context) -> list[str]:
 
 def _revision(revision: ControllerRevision) -> list[FieldError]:
     errors = validate_metadata(revision.metadata, dns_subdomain, namespaced=True)
-    return errors + validate_not_negative(revision.revision, ROOT.child("revision"))
+    return errors + check_not_negative(revision.revision, ROOT.child("revision"))
 
 
 def _create_revision(revision: ControllerRevision, ctx: Context) -> list[FieldError]:
@@ -139,7 +137,7 @@ def _create_revision(revision: ControllerRevision, ctx: Context) -> list[FieldEr
 
 def _update_revision(new: ControllerRevision, old: ControllerRevision, ctx: Context) -> list[FieldError]:
     errors = validate_metadata_update(new.metadata, old.metadata)
-    return errors + _revision(new) + validate_immutable(new.data, old.data, ROOT.child("data"))
+    return errors + _revision(new) + check_immutable(new.data, old.data, ROOT.child("data"))
 
 
 DAEMON_SET: Final = Validator(

@@ -31,11 +31,10 @@ from nodeward.validation.apps.workloads import (
     validate_selector_usable,
     workload_warnings,
 )
+from nodeward.validation.checks import check_immutable, check_not_negative
 from nodeward.validation.meta.metadata import (
-    validate_immutable,
     validate_metadata,
     validate_metadata_update,
-    validate_not_negative,
 )
 from nodeward.validation.validator import Validator
 
@@ -89,7 +88,7 @@ def _deployment(spec: DeploymentSpec, old: DeploymentSpec | None, ctx: Context) 
     errors += validate_counts(spec, _SPEC, "min_ready_seconds", "revision_history_limit")
     if spec.progress_deadline_seconds is not None:
         at = _SPEC.child("progressDeadlineSeconds")
-        errors += validate_not_negative(spec.progress_deadline_seconds, at)
+        errors += check_not_negative(spec.progress_deadline_seconds, at)
         if spec.progress_deadline_seconds <= spec.min_ready_seconds:
             errors.append(invalid(at, spec.progress_deadline_seconds, "must be greater than minReadySeconds"))
     return errors
@@ -103,7 +102,7 @@ def _create_deployment(deployment: Deployment, ctx: Context) -> list[FieldError]
 def _update_deployment(new: Deployment, old: Deployment, ctx: Context) -> list[FieldError]:
     errors = validate_metadata_update(new.metadata, old.metadata)
     errors += _deployment(new.spec, old.spec, ctx)
-    return errors + validate_immutable(new.spec.selector, old.spec.selector, _SELECTOR)
+    return errors + check_immutable(new.spec.selector, old.spec.selector, _SELECTOR)
 
 
 def _availability(ready: int, available: int) -> list[FieldError]:
@@ -144,7 +143,7 @@ def _update_replica_set(new: ReplicaSet, old: ReplicaSet, ctx: Context) -> list[
     errors = validate_metadata_update(new.metadata, old.metadata)
     errors += validate_counts(new.spec, _SPEC, "replicas", "min_ready_seconds")
     errors += _selected(new.spec, old.spec.template, ctx)
-    return errors + validate_immutable(new.spec.selector, old.spec.selector, _SELECTOR)
+    return errors + check_immutable(new.spec.selector, old.spec.selector, _SELECTOR)
 
 
 def _replica_set_status(new: ReplicaSet, old: ReplicaSet, ctx: Context) -> list[FieldError]:

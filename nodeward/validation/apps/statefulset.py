@@ -32,13 +32,12 @@ from nodeward.validation.apps.workloads import (
     validate_selector_usable,
     workload_warnings,
 )
+from nodeward.validation.checks import check_immutable, check_label, check_not_negative
 from nodeward.validation.meta.labels import is_empty, is_usable, validate_labels
 from nodeward.validation.meta.metadata import (
     validate_annotations,
-    validate_immutable,
     validate_metadata,
     validate_metadata_update,
-    validate_not_negative,
 )
 from nodeward.validation.pod.pod import validate_pod_template_spec
 from nodeward.validation.pod.volume_claim import validate_claim_spec
@@ -123,10 +122,9 @@ def _spec(spec: StatefulSetSpec, old: StatefulSetSpec | None, ctx: Context) -> l
             errors += validate_claim_spec(claim.spec, claim_at)
     errors += validate_counts(spec, _SPEC, "replicas", "min_ready_seconds")
     if spec.ordinals is not None:
-        errors += validate_not_negative(spec.ordinals.start, _SPEC.child("ordinals.start"))
+        errors += check_not_negative(spec.ordinals.start, _SPEC.child("ordinals.start"))
     if old is None and spec.service_name:
-        at = _SPEC.child("serviceName")
-        errors += [invalid(at, spec.service_name, fault) for fault in dns_label(spec.service_name)]
+        errors += check_label(spec.service_name, _SPEC.child("serviceName"))
     errors += validate_selector(spec.selector, _SELECTOR, "statefulset")
     errors += validate_selector_usable(spec.selector, _SELECTOR, "")
     if is_usable(spec.selector):
@@ -153,20 +151,19 @@ def _spec_of_old(old: StatefulSetSpec, ctx: Context) -> list[FieldError]:
 
 
 def _create(stateful: StatefulSet, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(stateful.metadata, dns_label, namespaced=True)
-    return errors + _spec(stateful.spec, None, ctx)
+    return validate_metadata(stateful.metadata, dns_label, namespaced=True) + _spec(stateful.spec, None, ctx)
 
 
 def _update(new: StatefulSet, old: StatefulSet, ctx: Context) -> list[FieldError]:
     errors = validate_metadata_update(new.metadata, old.metadata)
     errors += _spec(new.spec, old.spec, ctx)
     now, was = new.spec, old.spec
-    errors += validate_immutable(now.selector, was.selector, _SELECTOR)
+    errors += check_immutable(now.selector, was.selector, _SELECTOR)
     claims = _SPEC.child("volumeClaimTemplates")
-    errors += validate_immutable(now.volume_claim_templates, was.volume_claim_templates, claims)
-    errors += validate_immutable(now.service_name, was.service_name, _SPEC.child("serviceName"))
+    errors += check_immutable(now.volume_claim_templates, was.volume_claim_templates, claims)
+    errors += check_immutable(now.service_name, was.service_name, _SPEC.child("serviceName"))
     policy = _SPEC.child("podManagementPolicy")
-    return errors + validate_immutable(now.pod_management_policy, was.pod_management_policy, policy)
+    return errors + check_immutable(now.pod_management_policy, was.pod_management_policy, policy)
 
 
 def _status(new: StatefulSet, old: StatefulSet, ctx: Context) -> list[FieldError]:

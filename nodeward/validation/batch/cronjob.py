@@ -13,6 +13,7 @@ from nodeward.rules.names import dns_subdomain, size
 from nodeward.validation.apps.counts import validate_counts
 from nodeward.validation.apps.workloads import workload_warnings
 from nodeward.validation.batch.job import validate_job_spec
+from nodeward.validation.checks import check_choice
 from nodeward.validation.meta.metadata import METADATA, validate_metadata, validate_metadata_update
 from nodeward.validation.validator import Validator
 
@@ -45,11 +46,7 @@ def _spec(spec: CronJobSpec, old: CronJobSpec | None, ctx: Context) -> list[Fiel
     if spec.time_zone is not None and (old is None or old.time_zone != spec.time_zone):
         fault = time_zone_fault(spec.time_zone)
         errors += [] if fault is None else [invalid(_SPEC.child("timeZone"), spec.time_zone, fault)]
-    at = _SPEC.child("concurrencyPolicy")
-    if not spec.concurrency_policy:
-        errors.append(required(at))
-    elif spec.concurrency_policy not in _POLICIES:
-        errors.append(not_supported(at, spec.concurrency_policy, _POLICIES))
+    errors += check_choice(spec.concurrency_policy, _SPEC.child("concurrencyPolicy"), _POLICIES)
     errors += _template(spec, old, ctx)
     errors += validate_counts(spec, _SPEC, "successful_jobs_history_limit", "failed_jobs_history_limit")
     # Checked by declaration, hence last.

@@ -15,9 +15,9 @@ from nodeward.api.context import Context
 from nodeward.api.core_v1.affinity import Affinity
 from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.pod import PodTemplateSpec
-from nodeward.base.fielderror import FieldError, invalid, not_supported, required, too_long
+from nodeward.base.fielderror import FieldError, invalid, not_supported, required
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.rules.names import BAD_HTTP_PATH, dns_label, dns_subdomain, http_path, size
+from nodeward.rules.names import BAD_HTTP_PATH, dns_label, dns_subdomain, http_path
 from nodeward.rules.selectors import selects
 from nodeward.validation.apps.counts import validate_counts
 from nodeward.validation.apps.workloads import validate_chosen, workload_warnings
@@ -27,11 +27,17 @@ from nodeward.validation.batch.job_policies import (
     validate_success_policy,
 )
 from nodeward.validation.batch.job_status import is_true, validate_job_status
+from nodeward.validation.checks import (
+    IMMUTABLE,
+    check_immutable,
+    check_kept,
+    check_one_of,
+    check_size,
+    check_subdomain,
+)
 from nodeward.validation.meta.labels import has_invalid_label_value, is_usable, validate_label_selector
 from nodeward.validation.meta.metadata import (
-    IMMUTABLE,
     METADATA,
-    validate_immutable,
     validate_metadata,
     validate_metadata_update,
 )
@@ -123,19 +129,15 @@ def _managed_by(name: str, path: FieldPath) -> list[FieldError]:
     if not slash or not host or not rest:
         errors.append(invalid(path, name, 'must be a domain-prefixed path (such as "acme.io/foo")'))
     else:
-        errors += [invalid(path, host, fault) for fault in dns_subdomain(host)]
+        errors += check_subdomain(host, path)
         if not http_path(rest):
             errors.append(invalid(path, rest, BAD_HTTP_PATH))
-    if size(name) > _MANAGED_BY_LIMIT:
-        errors.append(too_long(path, _MANAGED_BY_LIMIT))
-    return errors
+    return errors + check_size(name, path, _MANAGED_BY_LIMIT)
 
 
 def _completion_mode(spec: JobSpec, path: FieldPath) -> list[FieldError]:
     mode = spec.completion_mode
-    errors: list[FieldError] = []
-    if mode is not None and mode not in ("NonIndexed", "Indexed"):
-        errors.append(not_supported(path.child("completionMode"), mode, ("NonIndexed", "Indexed")))
+    errors = check_one_of(mode, path.child("completionMode"), ("NonIndexed", "Indexed"))
     if mode == "Indexed":
         errors += _indexed(spec, path)
     if mode in (None, "NonIndexed"):
@@ -219,7 +221,7 @@ def _update(new: Job, old: Job, ctx: Context) -> list[FieldError]:
     errors += _with_selector(new, old, ctx)
     now, was = new.spec, old.spec
     errors += _completions_change(now, was)
-    errors += validate_immutable(now.selector, was.selector, _SPEC.child("selector"))
+    errors += check_immutable(now.selector, was.selector, _SPEC.child("selector"))
     errors += _template_change(new, old, ctx)
     for field, value, before in (
         ("completionMode", now.completion_mode, was.completion_mode),
@@ -228,7 +230,7 @@ def _update(new: Job, old: Job, ctx: Context) -> list[FieldError]:
         ("managedBy", now.managed_by, was.managed_by),
         ("successPolicy", now.success_policy, was.success_policy),
     ):
-        errors += validate_immutable(value, before, _SPEC.child(field))
+        errors += check_immutable(value, before, _SPEC.child(field))
     return errors + _scheduling_change(now, was) + _hostnames(new)
 
 
@@ -262,8 +264,7 @@ def _scheduling_change(new: JobSpec, old: JobSpec) -> list[FieldError]:
         ("disruptionMode", now.disruption_mode, was.disruption_mode),
         ("resourceClaims", now.resource_claims, was.resource_claims),
     ):
-        if value != kept:
-            errors.append(invalid(path.child(field), None, IMMUTABLE))
+        errors += check_kept(value, kept, path.child(field))
     return errors
 
 
@@ -288,8 +289,8 @@ def _template_change(new: Job, old: Job, ctx: Context) -> list[FieldError]:
             containers=_resized(was.spec.containers, now.spec.containers),
             init_containers=_resized(was.spec.init_containers, now.spec.init_containers),
         )
-        return validate_immutable(now.spec, resized, at.child("spec"))
-    return validate_immutable(now, was, at)
+        return check_immutable(now.spec, resized, at.child("spec"))
+    return check_immutable(now, was, at)
 
 
 def _moved(old: PodTemplateSpec, new: PodTemplateSpec) -> PodTemplateSpec:

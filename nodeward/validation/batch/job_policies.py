@@ -24,13 +24,18 @@ from nodeward.base.fielderror import (
     not_supported,
     quote,
     required,
-    too_long,
     too_many,
 )
 from nodeward.base.fieldpath import FieldPath
-from nodeward.rules.names import dns_label, dns_subdomain, label_key_faults, qualified_name, size
+from nodeward.rules.names import dns_label, label_key_faults
 from nodeward.validation.batch.indexes import IndexesFault, count_indexes
-from nodeward.validation.meta.metadata import validate_not_negative
+from nodeward.validation.checks import (
+    check_count,
+    check_not_negative,
+    check_qualified,
+    check_size,
+    check_subdomain,
+)
 from nodeward.validation.meta.unions import validate_exactly_one
 
 _ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
@@ -47,9 +52,7 @@ def _valid(values: tuple[str, ...]) -> str:
 
 def validate_pod_failure_policy(policy: PodFailurePolicy, spec: JobSpec, path: FieldPath) -> list[FieldError]:
     at = path.child("rules")
-    errors: list[FieldError] = []
-    if len(policy.rules) > _RULES_LIMIT:
-        errors.append(too_many(at, len(policy.rules), _RULES_LIMIT))
+    errors = check_count(policy.rules, at, _RULES_LIMIT)
     pod = spec.template.spec
     names = {container.name for container in (*pod.containers, *pod.init_containers)}
     for i, rule in enumerate(policy.rules):
@@ -112,12 +115,10 @@ def _exit_codes(
 
 
 def _conditions(patterns: list[PodFailurePolicyOnPodConditionsPattern], path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if len(patterns) > _RULES_LIMIT:
-        errors.append(too_many(path, len(patterns), _RULES_LIMIT))
+    errors = check_count(patterns, path, _RULES_LIMIT)
     for i, pattern in enumerate(patterns):
         at = path.index(i)
-        errors += [invalid(at.child("type"), pattern.type, fault) for fault in qualified_name(pattern.type)]
+        errors += check_qualified(pattern.type, at.child("type"))
         if not pattern.status:
             errors.append(required(at.child("status"), _valid(_STATUSES)))
         elif pattern.status not in _STATUSES:
@@ -133,8 +134,7 @@ def validate_success_policy(
     if not rules:
         detail = "at least one rules must be specified when the successPolicy is specified"
         errors.append(required(at, detail))
-    if len(rules) > _RULES_LIMIT:
-        errors.append(too_many(at, len(rules), _RULES_LIMIT))
+    errors += check_count(rules, at, _RULES_LIMIT)
     for i, rule in enumerate(rules):
         errors += _success_rule(rule, completions, at.index(i))
     return errors
@@ -149,15 +149,14 @@ def _success_rule(rule: SuccessPolicyRule, completions: int, path: FieldPath) ->
     named = 0
     if indexes is not None:
         at = path.child("succeededIndexes")
-        if size(indexes) > _INDEXES_LIMIT:
-            errors.append(too_long(at, _INDEXES_LIMIT))
+        errors += check_size(indexes, at, _INDEXES_LIMIT)
         try:
             named = count_indexes(indexes, completions)
         except IndexesFault as fault:
             errors.append(invalid(at, indexes, f"error parsing succeededIndexes: {fault}"))
     if count is not None:
         at = path.child("succeededCount")
-        errors += validate_not_negative(count, at)
+        errors += check_not_negative(count, at)
         if count > completions:
             detail = f"must be less than or equal to {completions} (the number of specified completions)"
             errors.append(invalid(at, count, detail))
@@ -190,8 +189,7 @@ def validate_job_scheduling(
     if scheduling.scheduling_constraints is not None:
         at = path.child("schedulingConstraints", "topology")
         topology = scheduling.scheduling_constraints.topology
-        if len(topology) > 1:
-            errors.append(too_many(at, len(topology), 1))
+        errors += check_count(topology, at, 1)
         for i, constraint in enumerate(topology):
             key = at.index(i).child("key")
             faults = label_key_faults(constraint.key)
@@ -223,6 +221,5 @@ def _claims(claims: list[WorkloadPodGroupResourceClaim], path: FieldPath) -> lis
             ("resourceClaimName", claim.resource_claim_name),
             ("resourceClaimTemplateName", claim.resource_claim_template_name),
         ):
-            if value is not None:
-                errors += [invalid(at.child(field), value, fault) for fault in dns_subdomain(value)]
+            errors += check_subdomain(value, at.child(field))
     return errors

@@ -15,7 +15,7 @@ from nodeward.base.fielderror import OMITTED, FieldError, duplicate, invalid, re
 from nodeward.base.fieldpath import ROOT
 from nodeward.validation.apps.counts import validate_counts
 from nodeward.validation.batch.indexes import IndexesFault, count_indexes, overlap
-from nodeward.validation.meta.metadata import IMMUTABLE
+from nodeward.validation.checks import IMMUTABLE
 
 _STATUS: Final = ROOT.child("status")
 _CONDITIONS: Final = _STATUS.child("conditions")

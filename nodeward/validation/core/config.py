@@ -11,9 +11,9 @@ from nodeward.api.core_v1.cluster import ConfigMap, Secret, ServiceAccount
 from nodeward.base.fielderror import FieldError, forbidden, invalid, required, too_long
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.rules.names import config_key, dns_subdomain, size
+from nodeward.validation.checks import check_form, check_immutable, check_present
 from nodeward.validation.meta.metadata import (
     METADATA,
-    validate_immutable,
     validate_metadata,
     validate_metadata_update,
 )
@@ -32,7 +32,7 @@ def _keys(data: dict[str, str] | dict[str, bytes], path: FieldPath) -> list[Fiel
 def _create_config_map(config: ConfigMap, ctx: Context) -> list[FieldError]:
     errors = validate_metadata(config.metadata, dns_subdomain, namespaced=True)
     for key in config.data:
-        errors += [invalid(_DATA.key(key), key, fault) for fault in config_key(key)]
+        errors += check_form(key, _DATA.key(key), config_key)
         if key in config.binary_data:
             errors.append(invalid(_DATA.key(key), key, "duplicate of key present in binaryData"))
     errors += _keys(config.binary_data, ROOT.child("binaryData"))
@@ -72,8 +72,7 @@ def _create_secret(secret: Secret, ctx: Context) -> list[FieldError]:
             if "username" not in secret.data and "password" not in secret.data:
                 errors += [required(_DATA.key("username")), required(_DATA.key("password"))]
         case "kubernetes.io/ssh-auth":
-            if not secret.data.get("ssh-privatekey"):
-                errors.append(required(_DATA.key("ssh-privatekey")))
+            errors += check_present(secret.data.get("ssh-privatekey"), _DATA.key("ssh-privatekey"))
         case "kubernetes.io/tls":
             errors += [required(_DATA.key(key)) for key in ("tls.crt", "tls.key") if key not in secret.data]
     return errors
@@ -93,7 +92,7 @@ def _json_object(secret: Secret, key: str) -> list[FieldError]:
 
 def _update_secret(new: Secret, old: Secret, ctx: Context) -> list[FieldError]:
     errors = validate_metadata_update(new.metadata, old.metadata)
-    errors += validate_immutable(new.type, old.type, ROOT.child("type"))
+    errors += check_immutable(new.type, old.type, ROOT.child("type"))
     if old.immutable:
         if not new.immutable:
             errors.append(forbidden(ROOT.child("immutable"), _FROZEN))

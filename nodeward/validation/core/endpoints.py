@@ -6,9 +6,10 @@ from typing import Final
 
 from nodeward.api.context import Context
 from nodeward.api.core_v1.service import EndpointAddress, EndpointPort, Endpoints, EndpointSubset
-from nodeward.base.fielderror import FieldError, invalid, not_supported, required
+from nodeward.base.fielderror import FieldError, required
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.rules.names import dns_label, dns_subdomain, port_number, qualified_name
+from nodeward.rules.names import dns_subdomain
+from nodeward.validation.checks import check_choice, check_label, check_port, check_qualified, check_subdomain
 from nodeward.validation.core.endpoints_addresses import validate_endpoint_ip
 from nodeward.validation.core.service import PROTOCOLS
 from nodeward.validation.core.service_warnings import endpoints_warnings
@@ -46,29 +47,20 @@ def _subsets(subsets: list[EndpointSubset], ctx: Context) -> list[FieldError]:
 
 def _address(address: EndpointAddress, path: FieldPath, ctx: Context) -> list[FieldError]:
     errors = validate_ip(address.ip, path.child("ip"), ctx)
-    if address.hostname:
-        errors += [invalid(path.child("hostname"), address.hostname, f) for f in dns_label(address.hostname)]
-    if address.node_name is not None:
-        at = path.child("nodeName")
-        errors += [invalid(at, address.node_name, fault) for fault in dns_subdomain(address.node_name)]
+    errors += check_label(address.hostname or None, path.child("hostname"))
+    errors += check_subdomain(address.node_name, path.child("nodeName"))
     return errors + validate_endpoint_ip(address.ip, path.child("ip"))
 
 
 def _port(port: EndpointPort, needs_name: bool, path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
     if port.name:
-        errors += [invalid(path.child("name"), port.name, fault) for fault in dns_label(port.name)]
+        errors += check_label(port.name, path.child("name"))
     elif needs_name:
         errors.append(required(path.child("name")))
-    errors += [invalid(path.child("port"), port.port, fault) for fault in port_number(port.port)]
-    if not port.protocol:
-        errors.append(required(path.child("protocol")))
-    elif port.protocol not in PROTOCOLS:
-        errors.append(not_supported(path.child("protocol"), port.protocol, PROTOCOLS))
-    if port.app_protocol is not None:
-        at = path.child("appProtocol")
-        errors += [invalid(at, port.app_protocol, fault) for fault in qualified_name(port.app_protocol)]
-    return errors
+    errors += check_port(port.port, path.child("port"))
+    errors += check_choice(port.protocol, path.child("protocol"), PROTOCOLS)
+    return errors + check_qualified(port.app_protocol, path.child("appProtocol"))
 
 
 ENDPOINTS: Final = Validator(

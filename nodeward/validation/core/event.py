@@ -14,8 +14,9 @@ from nodeward.api.core_v1 import cluster
 from nodeward.api.core_v1.references import ObjectReference
 from nodeward.base.fielderror import FieldError, invalid, required
 from nodeward.base.fieldpath import ROOT
-from nodeward.rules.names import dns_subdomain, path_segment_name, qualified_name, size
-from nodeward.validation.meta.metadata import validate_immutable, validate_metadata, validate_metadata_update
+from nodeward.rules.names import dns_subdomain, path_segment_name, size
+from nodeward.validation.checks import check_immutable, check_present, check_qualified
+from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
 from nodeward.validation.validator import Validator
 
 _SHORT: Final = 128
@@ -37,9 +38,8 @@ def _legacy(
         return [] if fits else [elsewhere]
     if not about.namespace and namespace not in ("default", "kube-system"):
         errors.append(elsewhere)
-    if not controller:
-        errors.append(required(ROOT.child(field)))
-    errors += [invalid(ROOT.child(field), controller, fault) for fault in qualified_name(controller)]
+    errors += check_present(controller, ROOT.child(field))
+    errors += check_qualified(controller, ROOT.child(field))
     errors += _needed("reportingInstance", event.reporting_instance)
     errors += _needed("action", event.action)
     errors += _needed("reason", event.reason)
@@ -130,7 +130,7 @@ def _update_newer(new: events_v1.Event, old: events_v1.Event, ctx: Context) -> l
         errors += _series(new)
     for name, field in _FIXED.items():
         value: Any = getattr(new, name)
-        errors += validate_immutable(value, getattr(old, name), ROOT.child(field))
+        errors += check_immutable(value, getattr(old, name), ROOT.child(field))
     return errors
 
 

@@ -9,6 +9,7 @@ from nodeward.api.core_v1.cluster import Namespace
 from nodeward.base.fielderror import FieldError, invalid
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.rules.names import dns_label, qualified_name
+from nodeward.validation.checks import check_each
 from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
 from nodeward.validation.validator import Validator
 
@@ -52,9 +53,7 @@ def _status(new: Namespace, old: Namespace, ctx: Context) -> list[FieldError]:
 def validate_namespace_finalize(new: Namespace, old: Namespace) -> list[FieldError]:
     """The finalize subresource, which alone may change `spec.finalizers`."""
     errors = validate_metadata_update(new.metadata, old.metadata)
-    for i, name in enumerate(new.spec.finalizers):
-        errors += _finalizer(name, _FINALIZERS.index(i))
-    return errors
+    return errors + check_each(new.spec.finalizers, _FINALIZERS, _finalizer)
 
 
 NAMESPACE: Final = Validator(create=_create, update=_update, status=_status, name=dns_label)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from nodeward.api.core_v1.node import NodeReadinessGate
-from nodeward.base.fielderror import FieldError, duplicate, invalid, not_supported, required, too_long
+from nodeward.base.fielderror import FieldError, duplicate, invalid, required, too_long
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import label_key_faults, size
 from nodeward.rules.readiness import (
@@ -19,6 +19,7 @@ from nodeward.rules.readiness import (
     failure_action,
     is_restricted,
 )
+from nodeward.validation.checks import check_one_of
 from nodeward.validation.pod.tolerations import validate_taint
 
 #: How much of a condition type fits into the key of the kubelet's label.
@@ -40,8 +41,7 @@ def validate_readiness_gates(gates: list[NodeReadinessGate], path: FieldPath) ->
             detail = "must be greater than or equal to 0"
             errors.append(invalid(at.child("timeoutSeconds"), gate.timeout_seconds, detail))
         action = failure_action(gate)
-        if action not in FAILURE_ACTIONS:
-            errors.append(not_supported(at.child("failureAction"), action, FAILURE_ACTIONS))
+        errors += check_one_of(action, at.child("failureAction"), FAILURE_ACTIONS)
         if gate.readiness_taint is not None:
             errors += validate_taint(gate.readiness_taint, at.child("readinessTaint"))
         elif action == "Taint":

@@ -17,10 +17,9 @@ from nodeward.api.go_form import go_name
 from nodeward.base.fielderror import FieldError, forbidden, invalid, not_supported, required
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.rules.names import dns_subdomain, label_value_faults
+from nodeward.validation.checks import IMMUTABLE, check_immutable, check_present, check_subdomain
 from nodeward.validation.core.persistent_volume_sources import SOURCES, iscsi_length
 from nodeward.validation.meta.metadata import (
-    IMMUTABLE,
-    validate_immutable,
     validate_metadata,
     validate_metadata_update,
 )
@@ -58,8 +57,7 @@ def validate_volume_spec(
     allow_invalid_labels: bool = False,
 ) -> list[FieldError]:
     errors = _inline_only(spec, path) if is_inline else []
-    if not spec.access_modes:
-        errors.append(required(path.child("accessModes")))
+    errors += check_present(spec.access_modes, path.child("accessModes"))
     errors += validate_access_modes(spec.access_modes, path.child("accessModes"))
     if not is_inline:
         errors += _capacity(spec, path.child("capacity"))
@@ -72,8 +70,7 @@ def validate_volume_spec(
             errors += _node_affinity(spec.node_affinity, at, allow_invalid_labels=allow_invalid_labels)
     errors += _source(spec, name, path, needs_affinity=is_inline or spec.node_affinity is None)
     errors += _root(spec, path.child("persistentVolumeReclaimPolicy"))
-    errors += _class(spec, path, is_inline=is_inline)
-    return errors
+    return errors + _class(spec, path, is_inline=is_inline)
 
 
 def _inline_only(spec: PersistentVolumeSpec, path: FieldPath) -> list[FieldError]:
@@ -171,7 +168,7 @@ def _class(spec: PersistentVolumeSpec, path: FieldPath, *, is_inline: bool) -> l
     if not attributes:
         errors.append(required(at, "an empty string is disallowed"))
     else:
-        errors += [invalid(at, attributes, fault) for fault in dns_subdomain(attributes)]
+        errors += check_subdomain(attributes, at)
     if spec.csi is None:
         detail = "has to be specified when using volumeAttributesClassName"
         errors.append(required(path.child("csi"), detail))
@@ -199,7 +196,7 @@ def _update(new: PersistentVolume, old: PersistentVolume, ctx: Context) -> list[
         only = tuple(go_name(PersistentVolumeSpec, attribute) for attribute, *_ in SOURCES)
         detail = f"spec.persistentvolumesource is immutable after creation\n{spec_diff(was, now, only)}"
         errors.append(forbidden(_SPEC.child("persistentvolumesource"), detail))
-    errors += validate_immutable(now.volume_mode, was.volume_mode, ROOT.child("volumeMode"))
+    errors += check_immutable(now.volume_mode, was.volume_mode, ROOT.child("volumeMode"))
     if was.node_affinity is not None and not ctx.on("MutablePVNodeAffinity"):
         errors += _affinity_change(now.node_affinity, was.node_affinity)
     if was.volume_attributes_class_name is not None and now.volume_attributes_class_name is None:

@@ -9,16 +9,16 @@ import msgspec
 from nodeward.api.context import Context
 from nodeward.api.core_v1.pod_status import VolumeHealthStatus
 from nodeward.api.core_v1.storage import PersistentVolumeClaim, PersistentVolumeClaimSpec
-from nodeward.base.fielderror import FieldError, forbidden, invalid, not_supported, required
+from nodeward.base.fielderror import FieldError, forbidden, invalid, not_supported
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.base.quantity import ZERO, Quantity
 from nodeward.rules.names import dns_subdomain, qualified_name
 from nodeward.rules.resource_names import is_native
+from nodeward.validation.checks import check_form, check_immutable, check_present
 from nodeward.validation.meta.conditions import condition_reason
 from nodeward.validation.meta.labels import validate_label_selector
 from nodeward.validation.meta.metadata import (
     METADATA,
-    validate_immutable,
     validate_metadata,
     validate_metadata_update,
 )
@@ -61,7 +61,7 @@ def _update(new: PersistentVolumeClaim, old: PersistentVolumeClaim, ctx: Context
     )
     errors += _immutable(new, old)
     errors += _size(new, old)
-    errors += validate_immutable(new.spec.volume_mode, old.spec.volume_mode, ROOT.child("volumeMode"))
+    errors += check_immutable(new.spec.volume_mode, old.spec.volume_mode, ROOT.child("volumeMode"))
     return errors + _attributes_class(new, old)
 
 
@@ -73,8 +73,7 @@ def _immutable(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> list[F
     if not _is_class_from_annotation(new, old):
         annotation = new.metadata.annotations.get(_CLASS_ANNOTATION, "")
         before = old.metadata.annotations.get(_CLASS_ANNOTATION, "")
-        at = METADATA.child("annotations", _CLASS_ANNOTATION)
-        errors += validate_immutable(annotation, before, at)
+        errors += check_immutable(annotation, before, METADATA.child("annotations", _CLASS_ANNOTATION))
         if not _is_class_given_late(new, old):
             class_name = now.storage_class_name
     masked = msgspec.structs.replace(now, storage_class_name=class_name)
@@ -134,10 +133,8 @@ def _attributes_class(new: PersistentVolumeClaim, old: PersistentVolumeClaim) ->
 
 def _status(new: PersistentVolumeClaim, old: PersistentVolumeClaim, ctx: Context) -> list[FieldError]:
     errors = validate_metadata_update(new.metadata, old.metadata)
-    if not new.metadata.resource_version:
-        errors.append(required(ROOT.child("resourceVersion")))
-    if not new.spec.access_modes:
-        errors.append(required(ROOT.child("Spec", "accessModes")))
+    errors += check_present(new.metadata.resource_version, ROOT.child("resourceVersion"))
+    errors += check_present(new.spec.access_modes, ROOT.child("Spec", "accessModes"))
     for resource, amount in new.status.capacity.items():
         errors += _amount(amount, _STATUS.child("capacity").key(resource))
     errors += _health(new.status.health_status, _STATUS.child("healthStatus"))
@@ -171,7 +168,7 @@ def _health(health: VolumeHealthStatus | None, path: FieldPath) -> list[FieldErr
     for i, condition in enumerate(health.health_conditions if health else ()):
         if condition.reason:
             at = path.child("healthConditions").index(i).child("reason")
-            errors += [invalid(at, condition.reason, fault) for fault in condition_reason(condition.reason)]
+            errors += check_form(condition.reason, at, condition_reason)
     return errors
 
 

@@ -13,9 +13,10 @@ from typing import Any, Final
 from nodeward.api.core_v1 import storage as kinds
 from nodeward.api.core_v1.references import ObjectReference, SecretReference
 from nodeward.api.core_v1.volume_sources import HostPathVolumeSource
-from nodeward.base.fielderror import FieldError, invalid, not_supported, required
+from nodeward.base.fielderror import FieldError, invalid, required
 from nodeward.base.fieldpath import FieldPath
-from nodeward.rules.names import dns_label, dns_subdomain, in_range
+from nodeward.rules.names import dns_label, in_range
+from nodeward.validation.checks import check_label, check_one_of, check_subdomain
 from nodeward.validation.meta.paths import validate_no_backsteps
 from nodeward.validation.pod import volume_network as shared
 
@@ -51,9 +52,7 @@ def host_path(source: HostPathVolumeSource, path: FieldPath) -> list[FieldError]
     if not source.path:
         return [required(path.child("path"))]
     errors = validate_no_backsteps(source.path, path.child("path"))
-    if source.type is not None and source.type not in _HOST_PATHS:
-        errors.append(not_supported(path.child("type"), source.type, _HOST_PATHS))
-    return errors
+    return errors + check_one_of(source.type, path.child("type"), _HOST_PATHS)
 
 
 def glusterfs(source: kinds.GlusterfsPersistentVolumeSource, path: FieldPath) -> list[FieldError]:
@@ -142,8 +141,7 @@ def local(source: kinds.LocalVolumeSource, path: FieldPath) -> list[FieldError]:
 def storageos(source: kinds.StorageOSPersistentVolumeSource, path: FieldPath) -> list[FieldError]:
     errors = _missing(path, volumeName=source.volume_name)
     for field, value in (("volumeName", source.volume_name), ("volumeNamespace", source.volume_namespace)):
-        if value:
-            errors += [invalid(path.child(field), value, fault) for fault in dns_label(value)]
+        errors += check_label(value or None, path.child(field))
     return errors + _secret(source.secret_ref, path)
 
 
@@ -163,12 +161,9 @@ def csi(source: kinds.CSIPersistentVolumeSource, path: FieldPath) -> list[FieldE
 
 def _named_secret(ref: SecretReference, path: FieldPath) -> list[FieldError]:
     errors = _missing(path, name=ref.name)
-    if ref.name:
-        errors += [invalid(path.child("name"), ref.name, fault) for fault in dns_subdomain(ref.name)]
+    errors += check_subdomain(ref.name or None, path.child("name"))
     errors += _missing(path, namespace=ref.namespace)
-    if ref.namespace:
-        errors += [invalid(path.child("namespace"), ref.namespace, f) for f in dns_label(ref.namespace)]
-    return errors
+    return errors + check_label(ref.namespace or None, path.child("namespace"))
 
 
 Rule = Callable[[Any, FieldPath], list[FieldError]]

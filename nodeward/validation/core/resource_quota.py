@@ -11,7 +11,8 @@ from nodeward.base.fielderror import FieldError, invalid, required
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.base.quantity import Quantity
 from nodeward.rules.names import dns_subdomain
-from nodeward.validation.meta.metadata import IMMUTABLE, validate_metadata, validate_metadata_update
+from nodeward.validation.checks import IMMUTABLE, check_present
+from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
 from nodeward.validation.pod.resource_lists import validate_quantity, validate_resource_name
 from nodeward.validation.validator import Validator
 
@@ -153,8 +154,7 @@ def _update(new: ResourceQuota, old: ResourceQuota, ctx: Context) -> list[FieldE
 
 def _status(new: ResourceQuota, old: ResourceQuota, ctx: Context) -> list[FieldError]:
     errors = validate_metadata_update(new.metadata, old.metadata)
-    if not new.metadata.resource_version:
-        errors.append(required(ROOT.child("resourceVersion")))
+    errors += check_present(new.metadata.resource_version, ROOT.child("resourceVersion"))
     return errors + _status_amounts(new)
 
 

@@ -27,6 +27,15 @@ from nodeward.rules.names import (
     port_number,
     qualified_name,
 )
+from nodeward.validation.checks import (
+    IMMUTABLE,
+    check_choice,
+    check_label,
+    check_one_of,
+    check_port,
+    check_qualified,
+    check_subdomain,
+)
 from nodeward.validation.core.endpoints_addresses import validate_endpoint_ip
 from nodeward.validation.core.service_addresses import (
     is_headless,
@@ -38,7 +47,6 @@ from nodeward.validation.core.service_warnings import service_warnings
 from nodeward.validation.meta.addresses import parse_ip, validate_cidr, validate_ip
 from nodeward.validation.meta.labels import validate_labels
 from nodeward.validation.meta.metadata import (
-    IMMUTABLE,
     METADATA,
     validate_metadata,
     validate_metadata_update,
@@ -99,19 +107,14 @@ def _service(service: Service, old: Service | None, ctx: Context) -> list[FieldE
         at = _SPEC.child("externalIPs").index(i)
         errors += validate_ip(address, at, ctx, known) or validate_endpoint_ip(address, at)
     types = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-    if not spec.type:
-        errors.append(required(_SPEC.child("type")))
-    elif spec.type not in types:
-        errors.append(not_supported(_SPEC.child("type"), spec.type, types))
+    errors += check_choice(spec.type, _SPEC.child("type"), types)
     errors += _ports_together(spec)
     errors += _source_ranges(service, old, ctx)
     if spec.allocate_load_balancer_node_ports is not None and spec.type != "LoadBalancer":
         errors.append(forbidden(_SPEC.child("allocateLoadBalancerNodePorts"), _ONLY_BALANCED))
     if spec.allocate_load_balancer_node_ports is None and spec.type == "LoadBalancer":
         errors.append(required(ROOT.child("allocateLoadBalancerNodePorts")))
-    errors += _class(spec, None)
-    errors += _traffic(spec, ctx)
-    return errors
+    return errors + _class(spec, None) + _traffic(spec, ctx)
 
 
 def _topology_annotations(annotations: dict[str, str]) -> list[FieldError]:
@@ -141,24 +144,18 @@ def _external_name(spec: ServiceSpec) -> list[FieldError]:
 def _port(port: ServicePort, needs_name: bool, names: set[str], path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
     if port.name:
-        errors += [invalid(path.child("name"), port.name, fault) for fault in dns_label(port.name)]
+        errors += check_label(port.name, path.child("name"))
         if port.name in names:
             errors.append(duplicate(path.child("name"), port.name))
         names.add(port.name)
     elif needs_name:
         errors.append(required(path.child("name")))
-    errors += [invalid(path.child("port"), port.port, fault) for fault in port_number(port.port)]
-    if not port.protocol:
-        errors.append(required(path.child("protocol")))
-    elif port.protocol not in PROTOCOLS:
-        errors.append(not_supported(path.child("protocol"), port.protocol, PROTOCOLS))
+    errors += check_port(port.port, path.child("port"))
+    errors += check_choice(port.protocol, path.child("protocol"), PROTOCOLS)
     target = port.target_port
     faults = port_number(target) if isinstance(target, int) else port_name(target)
     errors += [invalid(path.child("targetPort"), target, fault) for fault in faults]
-    if port.app_protocol is not None:
-        at = path.child("appProtocol")
-        errors += [invalid(at, port.app_protocol, fault) for fault in qualified_name(port.app_protocol)]
-    return errors
+    return errors + check_qualified(port.app_protocol, path.child("appProtocol"))
 
 
 def _ports_together(spec: ServiceSpec) -> list[FieldError]:
@@ -265,7 +262,7 @@ def _traffic(spec: ServiceSpec, ctx: Context) -> list[FieldError]:
     elif not port:
         errors.append(required(at))
     else:
-        errors += [invalid(at, port, fault) for fault in port_number(port)]
+        errors += check_port(port, at)
     at, internal = _SPEC.child("internalTrafficPolicy"), spec.internal_traffic_policy
     if internal is None:
         if spec.type in ("NodePort", "LoadBalancer", "ClusterIP"):
@@ -276,8 +273,7 @@ def _traffic(spec: ServiceSpec, ctx: Context) -> list[FieldError]:
         known = ["PreferClose"]
         if ctx.on("PreferSameTrafficDistribution"):
             known += ["PreferSameZone", "PreferSameNode"]
-        if spec.traffic_distribution not in known:
-            errors.append(not_supported(_SPEC.child("trafficDistribution"), spec.traffic_distribution, known))
+        errors += check_one_of(spec.traffic_distribution, _SPEC.child("trafficDistribution"), known)
     return errors
 
 
@@ -302,7 +298,7 @@ def _balancer_status(
             errors.append(not_supported(item.child("ipMode"), ingress.ip_mode, ("Proxy", "VIP")))
         if ingress.hostname:
             host = item.child("hostname")
-            errors += [invalid(host, ingress.hostname, fault) for fault in dns_subdomain(ingress.hostname)]
+            errors += check_subdomain(ingress.hostname, host)
             if parse_ip(ingress.hostname) is not None:
                 errors.append(invalid(host, ingress.hostname, "must be a DNS name, not an IP address"))
     return errors

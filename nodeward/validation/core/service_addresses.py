@@ -10,8 +10,9 @@ from typing import Final
 
 from nodeward.api.context import Context
 from nodeward.api.core_v1.service import ServiceSpec
-from nodeward.base.fielderror import FieldError, duplicate, invalid, not_supported, required
+from nodeward.base.fielderror import FieldError, duplicate, invalid, required
 from nodeward.base.fieldpath import ROOT
+from nodeward.validation.checks import check_one_of
 from nodeward.validation.core.endpoints_addresses import is_ipv6
 from nodeward.validation.meta.addresses import validate_ip
 
@@ -42,13 +43,11 @@ def validate_cluster_ips(new: ServiceSpec, old: ServiceSpec | None, ctx: Context
         errors.append(invalid(_IPS, ips, "must be empty when `clusterIP` is not specified"))
     seen: set[str] = set()
     for i, family in enumerate(new.ip_families):
-        if family not in ("IPv4", "IPv6"):
-            errors.append(not_supported(_FAMILIES.index(i), family, ("IPv4", "IPv6")))
+        errors += check_one_of(family, _FAMILIES.index(i), ("IPv4", "IPv6"))
         if family in seen:
             errors.append(duplicate(_FAMILIES.index(i), family))
         seen.add(family)
-    if new.ip_family_policy is not None and new.ip_family_policy not in _POLICIES:
-        errors.append(not_supported(_POLICY, new.ip_family_policy, _POLICIES))
+    errors += check_one_of(new.ip_family_policy, _POLICY, _POLICIES)
     faults = _address_faults(ips, old, ctx)
     errors += faults
     if len(ips) > 2:

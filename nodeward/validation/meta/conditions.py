@@ -9,9 +9,10 @@ import re
 from typing import Final
 
 from nodeward.api.meta import Condition
-from nodeward.base.fielderror import FieldError, duplicate, invalid, not_supported, required, too_long
+from nodeward.base.fielderror import FieldError, duplicate, invalid, required
 from nodeward.base.fieldpath import FieldPath
-from nodeward.rules.names import regex_error, size
+from nodeward.rules.names import regex_error
+from nodeward.validation.checks import check_choice, check_form, check_size
 from nodeward.validation.meta.labels import validate_label_name
 
 _REASON: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
@@ -53,10 +54,7 @@ def _condition(condition: Condition, path: FieldPath) -> list[FieldError]:
         errors.append(required(path.child("type"), "is required"))
     else:
         errors += validate_label_name(condition.type, path.child("type"))
-    if not condition.status:
-        errors.append(required(path.child("status")))
-    elif condition.status not in ("False", "True", "Unknown"):
-        errors.append(not_supported(path.child("status"), condition.status, ("False", "True", "Unknown")))
+    errors += check_choice(condition.status, path.child("status"), ("False", "True", "Unknown"))
     if condition.observed_generation < 0:
         at = path.child("observedGeneration")
         errors.append(invalid(at, condition.observed_generation, "must be greater than or equal to zero"))
@@ -65,11 +63,6 @@ def _condition(condition: Condition, path: FieldPath) -> list[FieldError]:
     if not condition.reason:
         errors.append(required(path.child("reason")))
     else:
-        errors += [
-            invalid(path.child("reason"), condition.reason, f) for f in condition_reason(condition.reason)
-        ]
-        if size(condition.reason) > _REASON_LIMIT:
-            errors.append(too_long(path.child("reason"), _REASON_LIMIT))
-    if size(condition.message) > _MESSAGE_LIMIT:
-        errors.append(too_long(path.child("message"), _MESSAGE_LIMIT))
-    return errors
+        errors += check_form(condition.reason, path.child("reason"), condition_reason)
+        errors += check_size(condition.reason, path.child("reason"), _REASON_LIMIT)
+    return errors + check_size(condition.message, path.child("message"), _MESSAGE_LIMIT)

@@ -19,6 +19,7 @@ from nodeward.rules.names import (
     path_segment_prefix,
     size,
 )
+from nodeward.validation.checks import IMMUTABLE, NOT_NEGATIVE
 from nodeward.validation.meta.labels import validate_labels
 from nodeward.validation.validator import NameRule
 
@@ -29,9 +30,6 @@ _SUBRESOURCE_LIMIT: Final = 256
 
 #: Finalizers that need no domain in their name.
 STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
-
-IMMUTABLE: Final = "field is immutable"
-NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 
 
 def validate_metadata(
@@ -106,15 +104,6 @@ def validate_metadata_update(
     if new.finalizers:
         errors += _unqualified_finalizers(new.finalizers, path.child("finalizers"))
     return errors
-
-
-def validate_immutable(new: object, old: object, path: FieldPath) -> list[FieldError]:
-    """A field that keeps the value it was made with."""
-    return [] if new == old else [invalid(path, new, IMMUTABLE)]
-
-
-def validate_not_negative(value: int, path: FieldPath) -> list[FieldError]:
-    return [] if value >= 0 else [invalid(path, value, NOT_NEGATIVE)]
 
 
 def validate_annotations(annotations: dict[str, str], path: FieldPath) -> list[FieldError]:

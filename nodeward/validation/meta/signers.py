@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from nodeward.base.fielderror import FieldError, invalid, quote, required, too_long
+from nodeward.base.fielderror import FieldError, invalid, quote, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import (
     DNS_LABEL_LIMIT,
     DNS_SUBDOMAIN_LIMIT,
     dns_label,
     dns_subdomain,
-    size,
 )
+from nodeward.validation.checks import check_size
 
 
 def is_kubernetes_signer(name: str) -> bool:
@@ -27,9 +27,7 @@ def validate_signer_name(name: str, path: FieldPath) -> list[FieldError]:
         detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
         return [invalid(path, name, detail)]
     domain, rest = parts
-    errors: list[FieldError] = []
-    if size(domain) > DNS_SUBDOMAIN_LIMIT:
-        errors.append(too_long(path, DNS_SUBDOMAIN_LIMIT))
+    errors = check_size(domain, path, DNS_SUBDOMAIN_LIMIT)
     labels = domain.split(".")
     for label in labels:
         if faults := dns_label(label):
@@ -43,9 +41,7 @@ def validate_signer_name(name: str, path: FieldPath) -> list[FieldError]:
             errors += [invalid(path, rest, f"validating label {quote(label)}: {fault}") for fault in faults]
             break
     longest = DNS_SUBDOMAIN_LIMIT + (DNS_SUBDOMAIN_LIMIT + DNS_LABEL_LIMIT + 1) + 1
-    if size(name) > longest:
-        errors.append(too_long(path, longest))
-    return errors
+    return errors + check_size(name, path, longest)
 
 
 def trust_bundle_name(name: str) -> list[str]:

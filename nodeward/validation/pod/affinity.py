@@ -15,7 +15,13 @@ from nodeward.api.core_v1.references import NodeSelector, NodeSelectorRequiremen
 from nodeward.api.meta import LabelSelector
 from nodeward.base.fielderror import FieldError, forbidden, invalid, required
 from nodeward.base.fieldpath import FieldPath
-from nodeward.rules.names import dns_label, dns_subdomain, label_value_faults
+from nodeward.validation.checks import (
+    check_each,
+    check_label,
+    check_label_value,
+    check_present,
+    check_subdomain,
+)
 from nodeward.validation.meta.labels import validate_label_name, validate_label_selector
 from nodeward.validation.pod.options import PodOptions
 
@@ -71,9 +77,7 @@ def validate_node_selector_term(
     errors: list[FieldError] = []
     for i, requirement in enumerate(term.match_expressions):
         errors += _expression(requirement, path.child("matchExpressions").index(i), allow_invalid_values)
-    for i, requirement in enumerate(term.match_fields):
-        errors += _field(requirement, path.child("matchFields").index(i))
-    return errors
+    return errors + check_each(term.match_fields, path.child("matchFields"), _field)
 
 
 def _expression(
@@ -83,8 +87,7 @@ def _expression(
     values = requirement.values
     at = path.child("values")
     if requirement.operator in ("In", "NotIn"):
-        if not values:
-            errors.append(required(at, "must be specified when `operator` is 'In' or 'NotIn'"))
+        errors += check_present(values, at, "must be specified when `operator` is 'In' or 'NotIn'")
     elif requirement.operator in ("Exists", "DoesNotExist"):
         if values:
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
@@ -96,8 +99,7 @@ def _expression(
         errors.append(invalid(path.child("operator"), requirement.operator, _BAD_OPERATOR))
     errors += validate_label_name(requirement.key, path.child("key"))
     if not allow_invalid_values:
-        for i, value in enumerate(values):
-            errors += [invalid(at.index(i), value, fault) for fault in label_value_faults(value)]
+        errors += check_each(values, at, check_label_value)
     return errors
 
 
@@ -111,9 +113,7 @@ def _field(requirement: NodeSelectorRequirement, path: FieldPath) -> list[FieldE
     if requirement.key != "metadata.name":
         errors.append(invalid(path.child("key"), requirement.key, "not a valid field selector key"))
     else:
-        for i, value in enumerate(requirement.values):
-            at = path.child("values").index(i)
-            errors += [invalid(at, value, fault) for fault in dns_subdomain(value)]
+        errors += check_each(requirement.values, path.child("values"), check_subdomain)
     return errors
 
 
@@ -140,12 +140,11 @@ def _pod_term(term: PodAffinityTerm, path: FieldPath, allow_invalid_values: bool
         term.namespace_selector, path.child("namespaceSelector"), allow_invalid_values=allow_invalid_values
     )
     for name in term.namespaces:
-        errors += [invalid(path.child("namespace"), name, fault) for fault in dns_label(name)]
+        errors += check_label(name, path.child("namespace"))
     errors += validate_match_label_keys(
         term.match_label_keys, term.mismatch_label_keys, term.label_selector, path
     )
-    if not term.topology_key:
-        errors.append(required(path.child("topologyKey"), "can not be empty"))
+    errors += check_present(term.topology_key, path.child("topologyKey"), "can not be empty")
     return errors + validate_label_name(term.topology_key, path.child("topologyKey"))
 
 

@@ -14,6 +14,7 @@ from nodeward.rules.names import (
     mask_trailing_dash,
     relaxed_env_name,
 )
+from nodeward.validation.checks import check_name
 from nodeward.validation.meta.paths import validate_no_backsteps
 from nodeward.validation.pod.downward_api import ENV_FIELDS, validate_field_ref, validate_resource_ref
 from nodeward.validation.pod.options import PodOptions
@@ -25,8 +26,7 @@ def validate_env(variables: list[EnvVar], path: FieldPath, options: PodOptions) 
         if not variable.name:
             errors.append(required(path.index(i).child("name")))
         elif faults := _name_faults(variable.name, options):
-            at = path.index(i).child("name")
-            errors += [invalid(at, variable.name, fault) for fault in faults]
+            errors += [invalid(path.index(i).child("name"), variable.name, fault) for fault in faults]
         if variable.value_from is not None:
             at = path.index(i).child("valueFrom")
             errors += _value_from(variable.value_from, variable.value, at, options)
@@ -48,8 +48,7 @@ def _value_from(source: EnvVarSource, value: str, path: FieldPath, options: PodO
         errors += validate_field_ref(source.field_ref, ENV_FIELDS, path.child("fieldRef"))
     if source.resource_field_ref is not None:
         count += 1
-        at = path.child("resourceFieldRef")
-        errors += validate_resource_ref(source.resource_field_ref, at)
+        errors += validate_resource_ref(source.resource_field_ref, path.child("resourceFieldRef"))
     if source.config_map_key_ref is not None:
         count += 1
         errors += _key(source.config_map_key_ref, path.child("configMapKeyRef"))
@@ -72,24 +71,12 @@ def _value_from(source: EnvVarSource, value: str, path: FieldPath, options: PodO
 
 def _key(selector: ConfigMapKeySelector | SecretKeySelector, path: FieldPath) -> list[FieldError]:
     errors = [invalid(path.child("name"), selector.name, fault) for fault in dns_subdomain(selector.name)]
-    if not selector.key:
-        errors.append(required(path.child("key")))
-    else:
-        errors += [invalid(path.child("key"), selector.key, fault) for fault in config_key(selector.key)]
-    return errors
+    return errors + check_name(selector.key, path.child("key"), config_key)
 
 
 def _file_key(selector: FileKeySelector, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not selector.key:
-        errors.append(required(path.child("key")))
-    else:
-        errors += [invalid(path.child("key"), selector.key, f) for f in relaxed_env_name(selector.key)]
-    at = path.child("volumeName")
-    if not selector.volume_name:
-        errors.append(required(at))
-    else:
-        errors += [invalid(at, selector.volume_name, fault) for fault in dns_label(selector.volume_name)]
+    errors = check_name(selector.key, path.child("key"), relaxed_env_name)
+    errors += check_name(selector.volume_name, path.child("volumeName"), dns_label)
     if not selector.path:
         errors.append(required(path.child("path")))
     else:

@@ -13,9 +13,9 @@ from nodeward.base.fielderror import (
     invalid,
     not_found,
     not_supported,
-    required,
 )
 from nodeward.base.fieldpath import FieldPath
+from nodeward.validation.checks import check_one_of, check_present
 from nodeward.validation.meta.paths import backstep_faults, validate_descending
 from nodeward.validation.pod.options import AnyContainer
 
@@ -55,13 +55,10 @@ def _mount(
     path: FieldPath,
     at: FieldPath,
 ) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not mount.name:
-        errors.append(required(at.child("name")))
+    errors = check_present(mount.name, at.child("name"))
     if mount.name not in volumes:
         errors.append(not_found(at.child("name"), mount.name))
-    if not mount.mount_path:
-        errors.append(required(at.child("mountPath")))
+    errors += check_present(mount.mount_path, at.child("mountPath"))
     if mount.mount_path in seen:
         errors.append(invalid(at.child("mountPath"), mount.mount_path, "must be unique"))
     if mount.name in devices:
@@ -91,9 +88,7 @@ def _mount(
 
 
 def _propagation(mode: str, container: AnyContainer, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if mode not in _PROPAGATION:
-        errors.append(not_supported(path, mode, _PROPAGATION))
+    errors = check_one_of(mode, path, _PROPAGATION)
     context = container.security_context
     if mode == "Bidirectional" and not (context is not None and context.privileged):
         detail = "Bidirectional mount propagation is available only to privileged containers"
@@ -118,8 +113,7 @@ def _recursive(mount: VolumeMount, mode: str, path: FieldPath) -> list[FieldErro
 def _bind_options(options: list[str], path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
     for i, option in enumerate(options):
-        if option not in _BIND_OPTIONS:
-            errors.append(not_supported(path.index(i), option, _BIND_OPTIONS))
+        errors += check_one_of(option, path.index(i), _BIND_OPTIONS)
         if option in options[:i]:
             errors.append(duplicate(path.index(i), option))
     return errors
@@ -136,8 +130,7 @@ def validate_devices(
         at = path.index(i)
         name, place = device.name, device.device_path
         volume = volumes.get(name)
-        if not name:
-            errors.append(required(at.child("name")))
+        errors += check_present(name, at.child("name"))
         if name in names:
             errors.append(invalid(at.child("name"), name, "must be unique"))
         if volume is None:
@@ -145,8 +138,7 @@ def validate_devices(
         elif volume.persistent_volume_claim is None and volume.ephemeral is None:
             detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
             errors.append(invalid(at.child("name"), name, detail))
-        if not place:
-            errors.append(required(at.child("devicePath")))
+        errors += check_present(place, at.child("devicePath"))
         if place in paths:
             errors.append(invalid(at.child("devicePath"), place, "must be unique"))
         if backstep_faults(place):

@@ -12,9 +12,9 @@ from nodeward.base.fielderror import (
     invalid,
     not_supported,
     required,
-    too_many,
 )
 from nodeward.base.fieldpath import FieldPath
+from nodeward.validation.checks import check_choice, check_count, check_one_of
 from nodeward.validation.pod.options import PodOptions
 
 _POLICIES: Final = ("Always", "Never", "OnFailure")
@@ -65,23 +65,19 @@ def _restart(
         errors.append(required(path.child("restartPolicy"), detail))
     elif policy not in _POLICIES:
         errors.append(not_supported(path.child("restartPolicy"), policy, _POLICIES))
-    if len(rules) > _RULES_LIMIT:
-        errors.append(too_many(path.child("restartPolicyRules"), len(rules), _RULES_LIMIT))
+    errors += check_count(rules, path.child("restartPolicyRules"), _RULES_LIMIT)
     if not rules:
         return errors
     actions = ("Restart", "RestartAllContainers") if options.restart_all_containers() else ("Restart",)
     for i, rule in enumerate(rules):
         at = path.child("restartPolicyRules").index(i)
-        if rule.action not in actions:
-            errors.append(not_supported(at.child("action"), rule.action, actions))
+        errors += check_one_of(rule.action, at.child("action"), actions)
         codes = rule.exit_codes
         if codes is None:
             errors.append(required(at.child("exitCodes"), "must be specified"))
             continue
-        if codes.operator not in _OPERATORS:
-            errors.append(not_supported(at.child("exitCodes", "operator"), codes.operator, _OPERATORS))
-        if len(codes.values) > _EXIT_CODES_LIMIT:
-            errors.append(too_many(at.child("exitCodes", "values"), len(codes.values), _EXIT_CODES_LIMIT))
+        errors += check_one_of(codes.operator, at.child("exitCodes", "operator"), _OPERATORS)
+        errors += check_count(codes.values, at.child("exitCodes", "values"), _EXIT_CODES_LIMIT)
     return errors
 
 
@@ -94,14 +90,8 @@ def validate_resize_policy(
         if policy.resource_name in seen:
             errors.append(duplicate(path.index(i), policy.resource_name))
         seen.add(policy.resource_name)
-        if not policy.resource_name:
-            errors.append(required(path))
-        elif policy.resource_name not in _RESIZED:
-            errors.append(not_supported(path, policy.resource_name, _RESIZED))
-        if not policy.restart_policy:
-            errors.append(required(path))
-        elif policy.restart_policy not in _RESIZE_POLICIES:
-            errors.append(not_supported(path, policy.restart_policy, _RESIZE_POLICIES))
+        errors += check_choice(policy.resource_name, path, _RESIZED)
+        errors += check_choice(policy.restart_policy, path, _RESIZE_POLICIES)
         if pod_restart_policy == "Never" and policy.restart_policy != "NotRequired":
             detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             errors.append(invalid(path, policy.restart_policy, detail))

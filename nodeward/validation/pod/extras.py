@@ -8,6 +8,7 @@ from nodeward.api.core_v1.pod import EvictionResponder, PodSchedulingGate, PodSc
 from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid, not_found, required, too_many
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import dns_subdomain, label_key_faults
+from nodeward.validation.checks import check_qualified
 from nodeward.validation.pod.options import containers_of, containers_with_path
 
 _RESPONDERS: Final = 10
@@ -18,7 +19,7 @@ def validate_scheduling_gates(gates: list[PodSchedulingGate], path: FieldPath) -
     errors: list[FieldError] = []
     seen: set[str] = set()
     for i, gate in enumerate(gates):
-        errors += [invalid(path.index(i), gate.name, fault) for fault in label_key_faults(gate.name)]
+        errors += check_qualified(gate.name, path.index(i))
         if gate.name in seen:
             errors.append(duplicate(path.index(i), gate.name))
         seen.add(gate.name)

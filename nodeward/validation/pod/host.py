@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from nodeward.api.core_v1.pod import HostAlias, PodSpec
-from nodeward.base.fielderror import FieldError, forbidden, invalid, required, too_long
+from nodeward.base.fielderror import FieldError, forbidden, invalid, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import dns_subdomain, dns_subdomain_with_underscore, size
+from nodeward.validation.checks import check_each, check_form, check_present, check_size, check_subdomain
 from nodeward.validation.meta.addresses import validate_ip
 from nodeward.validation.pod.options import PodOptions, containers_with_path
 
@@ -57,10 +58,9 @@ def validate_dns(spec: PodSpec, path: FieldPath, options: PodOptions) -> list[Fi
     for i, search in enumerate(config.searches):
         if search != ".":
             name = search.removesuffix(".")
-            errors += [invalid(at.index(i), name, fault) for fault in dns_subdomain_with_underscore(name)]
+            errors += check_form(name, at.index(i), dns_subdomain_with_underscore)
     for i, option in enumerate(config.options):
-        if not option.name:
-            errors.append(required(path.child("options").index(i), "must not be empty"))
+        errors += check_present(option.name, path.child("options").index(i), "must not be empty")
     return errors
 
 
@@ -69,9 +69,7 @@ def validate_host_aliases(aliases: list[HostAlias], path: FieldPath, options: Po
     for i, alias in enumerate(aliases):
         at = path.index(i)
         errors += validate_ip(alias.ip, at.child("ip"), options.ctx)
-        for j, hostname in enumerate(alias.hostnames):
-            where = at.child("hostnames").index(j)
-            errors += [invalid(where, hostname, fault) for fault in dns_subdomain(hostname)]
+        errors += check_each(alias.hostnames, at.child("hostnames"), check_subdomain)
     return errors
 
 
@@ -97,6 +95,5 @@ def validate_hostname_override(spec: PodSpec, name: str, path: FieldPath) -> lis
         errors.append(forbidden(at, "may not be specified when setHostnameAsFQDN is true"))
     if spec.host_network:
         errors.append(forbidden(at, "may not be specified when hostNetwork is true"))
-    if size(name) > _HOSTNAME_LIMIT:
-        errors.append(too_long(at, _HOSTNAME_LIMIT))
+    errors += check_size(name, at, _HOSTNAME_LIMIT)
     return errors + [invalid(at, name, fault) for fault in dns_subdomain(name)]

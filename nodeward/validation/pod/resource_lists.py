@@ -21,7 +21,7 @@ from nodeward.base.fielderror import (
 )
 from nodeward.base.fieldpath import FieldPath
 from nodeward.base.quantity import Quantity
-from nodeward.rules.names import dns_label, label_key_faults
+from nodeward.rules.names import label_key_faults
 from nodeward.rules.resource_names import (
     HUGEPAGES,
     is_divisible_hugepages,
@@ -31,6 +31,7 @@ from nodeward.rules.resource_names import (
     is_overcommit_allowed,
     is_pod_level,
 )
+from nodeward.validation.checks import check_label
 
 _QUOTA_HUGEPAGES: Final = "requests.hugepages-"
 
@@ -180,9 +181,7 @@ def _claims(claims: list[ResourceClaim], pod_claims: frozenset[str], path: Field
         else:
             key = claim.name
             if claim.request:
-                errors += [
-                    invalid(at.child("request"), claim.request, fault) for fault in dns_label(claim.request)
-                ]
+                errors += check_label(claim.request, at.child("request"))
                 key = f"{claim.name}/{claim.request}"
             if key in seen:
                 errors.append(duplicate(at, key))

@@ -11,9 +11,10 @@ from typing import Final
 
 from nodeward.api.core_v1.container import AppArmorProfile, SeccompProfile, SecurityContext
 from nodeward.api.core_v1.pod import PodSecurityContext, PodSpec
-from nodeward.base.fielderror import FieldError, duplicate, invalid, not_supported, required, too_long
+from nodeward.base.fielderror import FieldError, duplicate, invalid, not_supported, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import group_id, size, user_id
+from nodeward.validation.checks import check_form, check_one_of, check_size
 from nodeward.validation.meta.paths import validate_descending
 from nodeward.validation.pod.options import PodOptions
 from nodeward.validation.pod.security_windows import validate_windows_options
@@ -44,18 +45,11 @@ def validate_security_context(
     context: SecurityContext, path: FieldPath, *, host_users: bool, options: PodOptions
 ) -> list[FieldError]:
     """A container's."""
-    errors: list[FieldError] = []
-    if context.run_as_user is not None:
-        errors += [
-            invalid(path.child("runAsUser"), context.run_as_user, f) for f in user_id(context.run_as_user)
-        ]
-    if context.run_as_group is not None:
-        at = path.child("runAsGroup")
-        errors += [invalid(at, context.run_as_group, fault) for fault in group_id(context.run_as_group)]
+    errors = check_form(context.run_as_user, path.child("runAsUser"), user_id)
+    errors += check_form(context.run_as_group, path.child("runAsGroup"), group_id)
     if context.proc_mount is not None:
         at = path.child("procMount")
-        if context.proc_mount not in _PROC_MOUNTS:
-            errors.append(not_supported(at, context.proc_mount, _PROC_MOUNTS))
+        errors += check_one_of(context.proc_mount, at, _PROC_MOUNTS)
         if host_users and context.proc_mount == "Unmasked":
             errors.append(invalid(at, context.proc_mount, "`hostUsers` must be false to use `Unmasked`"))
     if context.seccomp_profile is not None:
@@ -85,17 +79,13 @@ def validate_pod_security_context(
         ("runAsUser", context.run_as_user),
         ("runAsGroup", context.run_as_group),
     ):
-        if number is not None:
-            errors += [invalid(path.child(name), number, fault) for fault in user_id(number)]
+        errors += check_form(number, path.child(name), user_id)
     for i, group in enumerate(context.supplemental_groups):
-        at = path.child("supplementalGroups").index(i)
-        errors += [invalid(at, group, fault) for fault in group_id(group)]
+        errors += check_form(group, path.child("supplementalGroups").index(i), group_id)
     if context.sysctls:
         errors += _sysctls(context, spec, path.child("sysctls"), options)
     policy = context.fs_group_change_policy
-    if policy is not None and policy not in ("Always", "OnRootMismatch"):
-        at = path.child("fsGroupChangePolicy")
-        errors.append(not_supported(at, policy, ("Always", "OnRootMismatch")))
+    errors += check_one_of(policy, path.child("fsGroupChangePolicy"), ("Always", "OnRootMismatch"))
     if context.seccomp_profile is not None:
         errors += validate_seccomp(context.seccomp_profile, path.child("seccompProfile"))
     if context.windows_options is not None:
@@ -103,8 +93,7 @@ def validate_pod_security_context(
     if context.app_armor_profile is not None:
         errors += validate_apparmor(context.app_armor_profile, path.child("appArmorProfile"))
     policy = context.supplemental_groups_policy
-    if policy is not None and policy not in ("Merge", "Strict"):
-        errors.append(not_supported(path.child("supplementalGroupsPolicy"), policy, ("Merge", "Strict")))
+    errors += check_one_of(policy, path.child("supplementalGroupsPolicy"), ("Merge", "Strict"))
     policy = context.se_linux_change_policy
     if policy is not None and policy != "Recursive":
         at = path.child("seLinuxChangePolicy")
@@ -143,8 +132,7 @@ def validate_apparmor(profile: AppArmorProfile, path: FieldPath) -> list[FieldEr
             errors.append(invalid(at, name, "must not be padded with whitespace"))
         elif not name:
             errors.append(required(at, "must be set when AppArmor type is Localhost"))
-        if size(name) > _APPARMOR_PROFILE_LIMIT:
-            errors.append(too_long(at, _APPARMOR_PROFILE_LIMIT))
+        errors += check_size(name, at, _APPARMOR_PROFILE_LIMIT)
     elif profile.type in ("RuntimeDefault", "Unconfined"):
         if name is not None:
             errors.append(invalid(at, name, "can only be set when AppArmor type is Localhost"))

@@ -9,7 +9,8 @@ from nodeward.api.core_v1.container import WindowsSecurityContextOptions
 from nodeward.api.core_v1.pod import PodSpec
 from nodeward.base.fielderror import FieldError, forbidden, invalid
 from nodeward.base.fieldpath import FieldPath
-from nodeward.rules.names import dns_subdomain, size
+from nodeward.rules.names import size
+from nodeward.validation.checks import check_subdomain
 from nodeward.validation.pod.options import containers_of, containers_with_path
 
 _GMSA_KIB: Final = 64
@@ -28,10 +29,7 @@ _NOT_FOR_LINUX: Final = "windows options cannot be set for a linux pod"
 def validate_windows_options(options: WindowsSecurityContextOptions, path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
     name = options.gmsa_credential_spec_name
-    if name is not None:
-        errors += [
-            invalid(path.child("gmsaCredentialSpecName"), name, fault) for fault in dns_subdomain(name)
-        ]
+    errors += check_subdomain(name, path.child("gmsaCredentialSpecName"))
     credentials = options.gmsa_credential_spec
     if credentials is not None:
         at = path.child("gmsaCredentialSpec")

@@ -6,8 +6,9 @@ from typing import Final
 
 from nodeward.api.core_v1.affinity import TopologySpreadConstraint
 from nodeward.api.meta import LabelSelector
-from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, required
+from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid
 from nodeward.base.fieldpath import ROOT, FieldPath
+from nodeward.validation.checks import check_one_of, check_positive, check_present
 from nodeward.validation.meta.labels import validate_label_name, validate_label_selector
 from nodeward.validation.pod.affinity import validate_match_label_keys
 from nodeward.validation.pod.options import PodOptions
@@ -36,20 +37,16 @@ def _constraint(
 ) -> list[FieldError]:
     errors: list[FieldError] = []
     action = constraint.when_unsatisfiable
-    if constraint.max_skew <= 0:
-        errors.append(invalid(path.child("maxSkew"), constraint.max_skew, _NOT_POSITIVE))
-    if not constraint.topology_key:
-        errors.append(required(path.child("topologyKey"), "can not be empty"))
-    if action not in _ACTIONS:
-        errors.append(not_supported(path.child("whenUnsatisfiable"), action, _ACTIONS))
+    errors += check_positive(constraint.max_skew, path.child("maxSkew"), _NOT_POSITIVE)
+    errors += check_present(constraint.topology_key, path.child("topologyKey"), "can not be empty")
+    errors += check_one_of(action, path.child("whenUnsatisfiable"), _ACTIONS)
     identity = (constraint.topology_key, action)
     if any((other.topology_key, other.when_unsatisfiable) == identity for other in rest):
         at = path.child("{topologyKey, whenUnsatisfiable}")
         errors.append(duplicate(at, f"{{{constraint.topology_key}, {action}}}"))
     if constraint.min_domains is not None:
         at = path.child("minDomains")
-        if constraint.min_domains <= 0:
-            errors.append(invalid(at, constraint.min_domains, _NOT_POSITIVE))
+        errors += check_positive(constraint.min_domains, at, _NOT_POSITIVE)
         if action != "DoNotSchedule":
             detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
             errors.append(invalid(at, constraint.min_domains, detail))
@@ -57,8 +54,7 @@ def _constraint(
         ("nodeAffinityPolicy", constraint.node_affinity_policy),
         ("nodeTaintsPolicy", constraint.node_taints_policy),
     ):
-        if policy is not None and policy not in _POLICIES:
-            errors.append(not_supported(path.child(name), policy, _POLICIES))
+        errors += check_one_of(policy, path.child(name), _POLICIES)
     return errors
 
 

@@ -13,9 +13,10 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import ContainerStatus, PodCondition, PodStatus
 from nodeward.base.fielderror import FieldError, forbidden, internal, invalid
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.rules.names import dns_subdomain, label_key_faults
+from nodeward.rules.names import label_key_faults
+from nodeward.validation.checks import check_immutable, check_subdomain
 from nodeward.validation.meta.addresses import is_dual_stack, parse_ip, validate_ip
-from nodeward.validation.meta.metadata import IMMUTABLE, validate_metadata_update
+from nodeward.validation.meta.metadata import validate_metadata_update
 from nodeward.validation.pod.options import PodOptions
 from nodeward.validation.pod.status_claims import (
     validate_claim_statuses,
@@ -46,10 +47,8 @@ def validate_pod_status_update(new: Pod, old: Pod, ctx: Context) -> list[FieldEr
     errors += _conditions(status.conditions)
     errors += _node_names(new, old, ctx)
     if status.observed_generation < 0:
-        at = STATUS.child("observedGeneration")
-        errors.append(invalid(at, status.observed_generation, _NOT_NEGATIVE))
-    if status.qos_class != old.status.qos_class:
-        errors.append(invalid(STATUS.child("qosClass"), status.qos_class, IMMUTABLE))
+        errors.append(invalid(STATUS.child("observedGeneration"), status.observed_generation, _NOT_NEGATIVE))
+    errors += check_immutable(status.qos_class, old.status.qos_class, STATUS.child("qosClass"))
     errors += validate_container_transitions(status, old, options, STATUS)
     if status.resource_claim_statuses:
         errors += validate_claim_statuses(new, STATUS.child("resourceClaimStatuses"))
@@ -58,8 +57,7 @@ def validate_pod_status_update(new: Pod, old: Pod, ctx: Context) -> list[FieldEr
             status.extended_resource_claim_status, new.spec, STATUS.child("extendedResourceClaimStatus")
         )
     if status.node_allocatable_resource_claim_statuses:
-        at = STATUS.child("nodeAllocatableResourceClaimStatuses")
-        errors += validate_node_allocatable_claims(new, at)
+        errors += validate_node_allocatable_claims(new, STATUS.child("nodeAllocatableResourceClaimStatuses"))
     if status.volume_health:
         errors += validate_volume_health(status.volume_health, new.spec, STATUS.child("volumeHealth"))
     errors += _pod_ips(status, old.status, ctx)
@@ -108,7 +106,7 @@ def _node_names(new: Pod, old: Pod, ctx: Context) -> list[FieldError]:
     name = new.status.nominated_node_name
     if name and name != old.status.nominated_node_name:
         at = STATUS.child("nominatedNodeName")
-        errors += [invalid(at, name, fault) for fault in dns_subdomain(name)]
+        errors += check_subdomain(name, at)
         if old.spec.node_name and ctx.on("ClearingNominatedNodeNameAfterBinding"):
             errors.append(forbidden(at, "may not be set on pods that are already bound to a node"))
     return errors

@@ -7,8 +7,9 @@ from nodeward.api.core_v1.pod_status import NodeAllocatableResourceClaimStatus, 
 from nodeward.base.fielderror import FieldError, duplicate, invalid, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.base.quantity import Quantity
-from nodeward.rules.names import dns_label, dns_subdomain
+from nodeward.rules.names import dns_subdomain
 from nodeward.rules.resource_names import is_pod_level
+from nodeward.validation.checks import check_label, check_name, check_present, check_subdomain
 
 _BAD_NAME = "must be a node allocatable resource name"
 
@@ -26,8 +27,7 @@ def validate_claim_statuses(pod: Pod, path: FieldPath) -> list[FieldError]:
             errors.append(duplicate(at.child("name"), status.name))
         seen.add(status.name)
         name = status.resource_claim_name
-        if name is not None:
-            errors += [invalid(at.child("resourceClaimName"), name, fault) for fault in dns_subdomain(name)]
+        errors += check_subdomain(name, at.child("resourceClaimName"))
     return errors
 
 
@@ -37,8 +37,7 @@ def validate_extended_claim(
     """The claim made for extended resources that a DRA driver serves."""
     errors: list[FieldError] = []
     mappings = path.child("requestMappings")
-    if not status.request_mappings:
-        errors.append(required(mappings, "at least one request mapping is required"))
+    errors += check_present(status.request_mappings, mappings, "at least one request mapping is required")
     containers = {container.name: container for container in (*spec.init_containers, *spec.containers)}
     seen: set[tuple[str, str, str]] = set()
     for i, mapping in enumerate(status.request_mappings):
@@ -53,8 +52,7 @@ def validate_extended_claim(
                 "or spec.containers.resources.requests"
             )
             errors.append(invalid(at.child("resourceName"), mapping.resource_name, detail))
-        where = path.child("requestName")
-        errors += [invalid(where, mapping.request_name, fault) for fault in dns_label(mapping.request_name)]
+        errors += check_label(mapping.request_name, path.child("requestName"))
         key = (mapping.container_name, mapping.resource_name, mapping.request_name)
         if key in seen:
             errors.append(duplicate(at.child("containerName"), mapping.container_name))
@@ -62,12 +60,7 @@ def validate_extended_claim(
             errors.append(duplicate(at.child("requestName"), mapping.request_name))
         seen.add(key)
     name = status.resource_claim_name
-    at = path.child("resourceClaimName")
-    if not name:
-        errors.append(required(at))
-    else:
-        errors += [invalid(at, name, fault) for fault in dns_subdomain(name)]
-    return errors
+    return errors + check_name(name, path.child("resourceClaimName"), dns_subdomain)
 
 
 def validate_node_allocatable_claims(pod: Pod, path: FieldPath) -> list[FieldError]:

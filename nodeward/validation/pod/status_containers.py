@@ -18,13 +18,13 @@ from nodeward.base.fielderror import (
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
     too_long,
 )
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import group_id, in_range, size
 from nodeward.rules.pod_resources import is_sidecar
+from nodeward.validation.checks import check_form, check_one_of, check_present, check_size
 from nodeward.validation.pod.options import PodOptions
 
 _HEALTH: Final = ("Healthy", "Unhealthy", "Unknown")
@@ -126,10 +126,9 @@ def validate_users(statuses: list[ContainerStatus], os: PodOS | None, path: Fiel
         elif name == "linux":
             if not 0 <= user.uid <= _LARGEST_UINT32:
                 errors.append(invalid(at.child("uid"), user.uid, in_range(0, _LARGEST_UINT32)))
-            errors += [invalid(at.child("gid"), user.gid, fault) for fault in group_id(user.gid)]
+            errors += check_form(user.gid, at.child("gid"), group_id)
             for j, group in enumerate(user.supplemental_groups):
-                where = at.child("supplementalGroups").index(j)
-                errors += [invalid(where, group, fault) for fault in group_id(group)]
+                errors += check_form(group, at.child("supplementalGroups").index(j), group_id)
     return errors
 
 
@@ -192,8 +191,7 @@ def _health(resource: ResourceStatus, path: FieldPath) -> list[FieldError]:
     seen: set[str] = set()
     for i, health in enumerate(resource.resources):
         at = path.index(i)
-        if health.health not in _HEALTH:
-            errors.append(not_supported(at.child("health"), health.health, _HEALTH))
+        errors += check_one_of(health.health, at.child("health"), _HEALTH)
         if health.message is not None:
             if not health.message:
                 errors.append(required(at.child("message"), "must be non-empty if specified"))
@@ -214,8 +212,6 @@ def validate_volume_mount_statuses(statuses: list[ContainerStatus], path: FieldP
                 continue
             at = path.index(i).child("volumeMounts").index(j)
             where = at.child("volumeStatus", "imageVolumeStatus", "imageRef")
-            if not image.image_ref:
-                errors.append(required(where, "imageRef must not be empty"))
-            if size(image.image_ref) > _IMAGE_REF_LIMIT:
-                errors.append(too_long(where, _IMAGE_REF_LIMIT))
+            errors += check_present(image.image_ref, where, "imageRef must not be empty")
+            errors += check_size(image.image_ref, where, _IMAGE_REF_LIMIT)
     return errors

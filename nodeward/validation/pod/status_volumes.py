@@ -12,13 +12,12 @@ from nodeward.base.fielderror import (
     duplicate,
     invalid,
     not_found,
-    not_supported,
     required,
-    too_long,
     too_many,
 )
 from nodeward.base.fieldpath import FieldPath
-from nodeward.rules.names import regex_error, size
+from nodeward.rules.names import regex_error
+from nodeward.validation.checks import check_choice, check_size
 
 _STATUSES: Final = ("DataLoss", "Degraded", "Inaccessible")
 _CONDITIONS: Final = 16
@@ -68,16 +67,11 @@ def validate_volume_health_conditions(
         if (condition.status, condition.reason) in seen:
             errors.append(duplicate(at, condition))
         seen.add((condition.status, condition.reason))
-        if not condition.status:
-            errors.append(required(at.child("status")))
-        elif condition.status not in _STATUSES:
-            errors.append(not_supported(at.child("status"), condition.status, _STATUSES))
+        errors += check_choice(condition.status, at.child("status"), _STATUSES)
         if not condition.reason:
             errors.append(required(at.child("reason")))
         elif not _IS_REASON(condition.reason):
             errors.append(invalid(at.child("reason"), condition.reason, _BAD_REASON))
-        if size(condition.reason) > _REASON_LIMIT:
-            errors.append(too_long(at.child("reason"), _REASON_LIMIT))
-        if size(condition.message) > _MESSAGE_LIMIT:
-            errors.append(too_long(at.child("message"), _MESSAGE_LIMIT))
+        errors += check_size(condition.reason, at.child("reason"), _REASON_LIMIT)
+        errors += check_size(condition.message, at.child("message"), _MESSAGE_LIMIT)
     return errors

@@ -16,9 +16,10 @@ from nodeward.api.core_v1.affinity import Affinity, NodeAffinity
 from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.references import NodeSelectorTerm
-from nodeward.base.fielderror import FieldError, forbidden, invalid, quote, required
+from nodeward.base.fielderror import FieldError, forbidden, invalid, quote
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.rules.names import in_range
+from nodeward.validation.checks import check_present
 from nodeward.validation.meta.metadata import METADATA, validate_metadata_update
 from nodeward.validation.pod.annotations import (
     is_mirror,
@@ -99,8 +100,7 @@ def validate_ephemeral_containers_update(new: Pod, old: Pod, ctx: Context) -> li
 def _images(containers: list[Container], path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
     for i, container in enumerate(containers):
-        if not container.image:
-            errors.append(required(path.index(i).child("image")))
+        errors += check_present(container.image, path.index(i).child("image"))
         errors += validate_image_padding(container, path.index(i))
     return errors
 

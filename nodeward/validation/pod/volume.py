@@ -22,6 +22,7 @@ from nodeward.api.meta import ObjectMeta
 from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, quote, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import dns_label, dns_subdomain
+from nodeward.validation.checks import check_name, check_one_of, check_present
 from nodeward.validation.meta.paths import validate_no_backsteps
 from nodeward.validation.pod import volume_files, volume_network
 from nodeward.validation.pod.options import PodOptions
@@ -87,10 +88,7 @@ def validate_volumes(
     for i, volume in enumerate(volumes):
         at = path.index(i)
         faults = _source(volume, at, pod_name, options)
-        if not volume.name:
-            faults.append(required(at.child("name")))
-        else:
-            faults += [invalid(at.child("name"), volume.name, fault) for fault in dns_label(volume.name)]
+        faults += check_name(volume.name, at.child("name"), dns_label)
         if volume.name in good:
             faults.append(duplicate(at.child("name"), volume.name))
         if faults:
@@ -123,9 +121,7 @@ def _source(volume: Volume, path: FieldPath, pod_name: str, options: PodOptions)
         count += 1
         if volume.iscsi is source and volume.iscsi.initiator_name is not None:
             errors += _iscsi_length(volume.name, volume.iscsi.target_portal, path)
-    if not count:
-        errors.append(required(path, "must specify a volume type"))
-    return errors
+    return errors + check_present(count, path, "must specify a volume type")
 
 
 def _own(
@@ -161,9 +157,7 @@ def _host_path(source: HostPathVolumeSource, path: FieldPath) -> list[FieldError
     if not source.path:
         return [required(path.child("path"))]
     errors = validate_no_backsteps(source.path, path.child("path"))
-    if source.type is not None and source.type not in _HOST_PATH_TYPES:
-        errors.append(not_supported(path.child("type"), source.type, _HOST_PATH_TYPES))
-    return errors
+    return errors + check_one_of(source.type, path.child("type"), _HOST_PATH_TYPES)
 
 
 def _iscsi_length(name: str, portal: str, path: FieldPath) -> list[FieldError]:

@@ -9,7 +9,7 @@ from nodeward.api.core_v1.storage import PersistentVolumeClaimSpec, PersistentVo
 from nodeward.api.meta import ObjectMeta
 from nodeward.base.fielderror import FieldError, forbidden, invalid, not_supported, required
 from nodeward.base.fieldpath import FieldPath
-from nodeward.rules.names import dns_label, dns_subdomain
+from nodeward.validation.checks import check_label, check_one_of, check_present, check_subdomain
 from nodeward.validation.meta.labels import validate_label_selector, validate_labels
 from nodeward.validation.meta.metadata import validate_annotations
 
@@ -73,18 +73,12 @@ def validate_claim_spec(
         errors.append(required(at))
     elif storage.nanos <= 0:
         errors.append(invalid(at, str(storage), "must be greater than zero"))
-    if spec.storage_class_name:
-        at = path.child("storageClassName")
-        errors += [
-            invalid(at, spec.storage_class_name, fault) for fault in dns_subdomain(spec.storage_class_name)
-        ]
-    if spec.volume_mode is not None and spec.volume_mode not in VOLUME_MODES:
-        errors.append(not_supported(path.child("volumeMode"), spec.volume_mode, VOLUME_MODES))
+    errors += check_subdomain(spec.storage_class_name or None, path.child("storageClassName"))
+    errors += check_one_of(spec.volume_mode, path.child("volumeMode"), VOLUME_MODES)
     errors += _data_sources(spec, path, allow_invalid_api_group)
     if spec.volume_attributes_class_name:
         name = spec.volume_attributes_class_name
-        at = path.child("volumeAttributesClassName")
-        errors += [invalid(at, name, fault) for fault in dns_subdomain(name)]
+        errors += check_subdomain(name, path.child("volumeAttributesClassName"))
     return errors
 
 
@@ -106,10 +100,7 @@ def _data_sources(
     if ref is not None:
         at = path.child("dataSourceRef")
         errors += _reference(ref, at, allow_invalid_group)
-        if ref.namespace:
-            errors += [
-                invalid(at.child("namespace"), ref.namespace, fault) for fault in dns_label(ref.namespace)
-            ]
+        errors += check_label(ref.namespace or None, at.child("namespace"))
     if source is not None and ref is not None:
         # The value shown is upstream's slip: a path, which JSON shows as an empty object.
         if ref.namespace:
@@ -122,15 +113,12 @@ def _data_sources(
 def _reference(
     reference: TypedLocalObjectReference | TypedObjectReference, path: FieldPath, allow_invalid_group: bool
 ) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not reference.name:
-        errors.append(required(path.child("name")))
-    if not reference.kind:
-        errors.append(required(path.child("kind")))
+    errors = check_present(reference.name, path.child("name"))
+    errors += check_present(reference.kind, path.child("kind"))
     group = reference.api_group or ""
     if not group and reference.kind != "PersistentVolumeClaim":
         detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         errors.append(invalid(path, reference.kind, detail))
     if group and not allow_invalid_group:
-        errors += [invalid(path.child("apiGroup"), group, fault) for fault in dns_subdomain(group)]
+        errors += check_subdomain(group, path.child("apiGroup"))
     return errors

@@ -23,9 +23,10 @@ from nodeward.api.core_v1.volume_sources import (
     DownwardAPIVolumeSource,
     SecretVolumeSource,
 )
-from nodeward.base.fielderror import FieldError, forbidden, invalid, not_supported, required, too_long
+from nodeward.base.fielderror import FieldError, forbidden, invalid, required, too_long
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import label_key_faults, size, user_id
+from nodeward.validation.checks import check_each, check_form, check_one_of, check_present
 from nodeward.validation.meta.labels import validate_label_selector
 from nodeward.validation.meta.metadata import ANNOTATIONS_LIMIT
 from nodeward.validation.meta.paths import local_path_faults, validate_local_path
@@ -72,32 +73,25 @@ def _is_plain(mode: int | None, user: int | None) -> bool:
 
 def secret(source: SecretVolumeSource, path: FieldPath) -> list[FieldError]:
     errors = [] if source.secret_name else [required(path.child("secretName"))]
-    errors += _defaults(source, path)
-    return errors + _items(source.items, path)
+    return errors + _defaults(source, path) + _items(source.items, path)
 
 
 def config_map(source: ConfigMapVolumeSource, path: FieldPath) -> list[FieldError]:
     errors = [] if source.name else [required(path.child("name"))]
-    errors += _defaults(source, path)
-    return errors + _items(source.items, path)
+    return errors + _defaults(source, path) + _items(source.items, path)
 
 
 def _items(items: list[KeyToPath], path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for i, item in enumerate(items):
-        errors += _item(item, path.child("items").index(i))
-    return errors
+    return check_each(items, path.child("items"), _item)
 
 
 def _item(item: KeyToPath, path: FieldPath) -> list[FieldError]:
     if item.key and item.path and not local_path_faults(item.path) and _is_plain(item.mode, item.user):
         return []
     errors = [] if item.key else [required(path.child("key"))]
-    if not item.path:
-        errors.append(required(path.child("path")))
+    errors += check_present(item.path, path.child("path"))
     errors += validate_local_path(item.path, path.child("path"))
-    errors += _mode(item.mode, path.child("mode"))
-    return errors + _user(item.user, path.child("user"))
+    return errors + _mode(item.mode, path.child("mode")) + _user(item.user, path.child("user"))
 
 
 def downward_api(source: DownwardAPIVolumeSource, path: FieldPath, ctx: Context) -> list[FieldError]:
@@ -109,21 +103,19 @@ def downward_api(source: DownwardAPIVolumeSource, path: FieldPath, ctx: Context)
 
 def _downward_file(file: DownwardAPIVolumeFile, path: FieldPath, ctx: Context) -> list[FieldError]:
     errors = [] if file.path else [required(path.child("path"))]
-    errors += [invalid(path.child("path"), file.path, fault) for fault in local_path_faults(file.path)]
+    errors += check_form(file.path, path.child("path"), local_path_faults)
     if file.field_ref is not None:
         errors += validate_field_ref(file.field_ref, FILE_FIELDS, path.child("fieldRef"))
         if file.resource_field_ref is not None:
             detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
             errors.append(invalid(path, "resource", detail))
     elif file.resource_field_ref is not None:
-        at = path.child("resourceFieldRef")
-        errors += validate_resource_ref(file.resource_field_ref, at, ctx)
+        errors += validate_resource_ref(file.resource_field_ref, path.child("resourceFieldRef"), ctx)
     else:
         errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
     if _is_plain(file.mode, file.user):
         return errors
-    errors += _mode(file.mode, path.child("mode"))
-    return errors + _user(file.user, path.child("user"))
+    return errors + _mode(file.mode, path.child("mode")) + _user(file.user, path.child("user"))
 
 
 class _Paths:
@@ -159,8 +151,7 @@ def _projection(
         if listed is not None:
             count += 1
             at = path.child(name)
-            if not listed.name:
-                errors.append(required(at.child("name")))
+            errors += check_present(listed.name, at.child("name"))
             for i, item in enumerate(listed.items):
                 errors += _item(item, at.child("items").index(i))
                 if item.path:
@@ -209,8 +200,7 @@ def _trust_bundle(bundle: ClusterTrustBundleProjection, path: FieldPath, paths: 
         errors.append(invalid(path, bundle, "only one of name and signerName may be used"))
     elif bundle.name is not None:
         at = path.child("name")
-        if not bundle.name:
-            errors.append(required(at, "must be a valid object name"))
+        errors += check_present(bundle.name, at, "must be a valid object name")
         errors += [
             invalid(at, bundle.name, f"not a valid clustertrustbundlename: {fault}")
             for fault in trust_bundle_name(bundle.name)
@@ -220,14 +210,12 @@ def _trust_bundle(bundle: ClusterTrustBundleProjection, path: FieldPath, paths: 
             errors.append(invalid(path.child("labelSelector"), bundle.label_selector, detail))
     elif bundle.signer_name is not None:
         at = path.child("signerName")
-        if not bundle.signer_name:
-            errors.append(required(at, "must be a valid signer name"))
+        errors += check_present(bundle.signer_name, at, "must be a valid signer name")
         errors += validate_signer_name(bundle.signer_name, at)
         errors += validate_label_selector(bundle.label_selector, path.child("labelSelector"))
     else:
         errors.append(required(path, "either name or signerName must be specified"))
-    if not bundle.path:
-        errors.append(required(path.child("path")))
+    errors += check_present(bundle.path, path.child("path"))
     errors += _user(bundle.user, path.child("user"))
     errors += validate_local_path(bundle.path, path.child("path"))
     return errors + paths.take(bundle.path, bundle.path)
@@ -237,8 +225,7 @@ def _certificate(certificate: PodCertificateProjection, path: FieldPath, paths: 
     errors = validate_signer_name(certificate.signer_name, path.child("signerName"))
     errors += _user_annotations(certificate.user_annotations, path.child("userAnnotations"))
     errors += _user(certificate.user, path.child("user"))
-    if certificate.key_type not in _KEY_TYPES:
-        errors.append(not_supported(path.child("keyType"), certificate.key_type, _KEY_TYPES))
+    errors += check_one_of(certificate.key_type, path.child("keyType"), _KEY_TYPES)
     seconds = certificate.max_expiration_seconds
     if seconds is not None:
         at = path.child("maxExpirationSeconds")

@@ -33,7 +33,8 @@ from nodeward.api.core_v1.volume_sources import (
 )
 from nodeward.base.fielderror import FieldError, invalid, not_supported, required, too_long
 from nodeward.base.fieldpath import FieldPath
-from nodeward.rules.names import dns_label, dns_subdomain, in_range, size
+from nodeward.rules.names import dns_subdomain, in_range, size
+from nodeward.validation.checks import check_label, check_one_of, check_subdomain
 from nodeward.validation.meta.paths import validate_descending
 
 _IQN: Final = re.compile(r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)$", re.ASCII)
@@ -178,13 +179,11 @@ def azure_file(source: AzureFileVolumeSource, path: FieldPath) -> list[FieldErro
 def azure_disk(source: AzureDiskVolumeSource, path: FieldPath) -> list[FieldError]:
     errors = _missing(path, diskName=source.disk_name, diskURI=source.disk_uri)
     modes = ("None", "ReadOnly", "ReadWrite")
-    if source.caching_mode is not None and source.caching_mode not in modes:
-        errors.append(not_supported(path.child("cachingMode"), source.caching_mode, modes))
+    errors += check_one_of(source.caching_mode, path.child("cachingMode"), modes)
     if source.kind is None:
         return errors
     kinds = ("Dedicated", "Managed", "Shared")
-    if source.kind not in kinds:
-        errors.append(not_supported(path.child("kind"), source.kind, kinds))
+    errors += check_one_of(source.kind, path.child("kind"), kinds)
     if source.kind == "Managed":
         start, form = (
             "/subscriptions/",
@@ -218,14 +217,8 @@ def scale_io(source: ScaleIOVolumeSource, path: FieldPath) -> list[FieldError]:
 
 def storageos(source: StorageOSVolumeSource, path: FieldPath) -> list[FieldError]:
     errors = _missing(path, volumeName=source.volume_name)
-    if source.volume_name:
-        at = path.child("volumeName")
-        errors += [invalid(at, source.volume_name, fault) for fault in dns_label(source.volume_name)]
-    if source.volume_namespace:
-        at = path.child("volumeNamespace")
-        errors += [
-            invalid(at, source.volume_namespace, fault) for fault in dns_label(source.volume_namespace)
-        ]
+    errors += check_label(source.volume_name or None, path.child("volumeName"))
+    errors += check_label(source.volume_namespace or None, path.child("volumeNamespace"))
     if source.secret_ref is not None:
         errors += _missing(path.child("secretRef"), name=source.secret_ref.name)
     return errors
@@ -245,5 +238,5 @@ def csi(source: CSIVolumeSource, path: FieldPath) -> list[FieldError]:
         if not name:
             errors.append(required(path.child("nodePublishSecretRef", "name")))
         else:
-            errors += [invalid(path.child("name"), name, fault) for fault in dns_subdomain(name)]
+            errors += check_subdomain(name, path.child("name"))
     return errors

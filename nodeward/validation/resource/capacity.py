@@ -12,7 +12,7 @@ from nodeward.api.resource_v1 import CapacityRequestPolicy, CapacityRequestPolic
 from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid, required, too_many
 from nodeward.base.fieldpath import FieldPath
 from nodeward.base.quantity import Quantity
-from nodeward.validation.meta.metadata import NOT_NEGATIVE
+from nodeward.validation.checks import NOT_NEGATIVE
 
 _VALUES_LIMIT: Final = 10
 _LARGEST: Final = Quantity.of_int(2**63 - 1)

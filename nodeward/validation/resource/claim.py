@@ -24,9 +24,8 @@ from nodeward.api.resource_v1 import (
 from nodeward.base.fielderror import FieldError, invalid, late, not_supported, required, too_long
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.rules.names import dns_subdomain, size
+from nodeward.validation.checks import IMMUTABLE, check_immutable
 from nodeward.validation.meta.metadata import (
-    IMMUTABLE,
-    validate_immutable,
     validate_metadata,
     validate_metadata_update,
 )
@@ -195,8 +194,7 @@ def validate_selectors(
     def selector(item: DeviceSelector, at: FieldPath) -> list[FieldError]:
         if item.cel is None:
             return [required(at.child("cel"))]
-        where = at.child("cel", "expression")
-        return [] if is_stored else validate_expression(item.cel.expression, where)
+        return [] if is_stored else validate_expression(item.cel.expression, at.child("cel", "expression"))
 
     return validate_list(selectors, REQUESTS_LIMIT, selector, path)
 
@@ -260,4 +258,4 @@ def create_template(template: ResourceClaimTemplate, ctx: Context) -> list[Field
 
 def update_template(new: ResourceClaimTemplate, old: ResourceClaimTemplate, ctx: Context) -> list[FieldError]:
     errors = validate_metadata_update(new.metadata, old.metadata) + create_template(new, ctx)
-    return errors + validate_immutable(new.spec, old.spec, ROOT.child("spec"))
+    return errors + check_immutable(new.spec, old.spec, ROOT.child("spec"))

@@ -27,11 +27,9 @@ from nodeward.base.fielderror import (
     invalid,
     not_supported,
     required,
-    too_long,
-    too_many,
 )
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.rules.names import size
+from nodeward.validation.checks import check_count, check_size
 from nodeward.validation.core.endpoints_addresses import validate_interface_address
 from nodeward.validation.meta.conditions import validate_conditions
 from nodeward.validation.meta.labels import validate_label_name
@@ -145,8 +143,7 @@ def _device(device: AllocatedDeviceStatus, path: FieldPath, *, is_allocated: boo
         shared = _SharedDevice(device.driver, device.pool, device.device, device.share_id or "")
         errors.append(invalid(path, shared, "must be an allocated device in the claim"))
     at = path.child("conditions")
-    if len(device.conditions) > _CONDITIONS_LIMIT:
-        errors.append(too_many(at, len(device.conditions), _CONDITIONS_LIMIT))
+    errors += check_count(device.conditions, at, _CONDITIONS_LIMIT)
     errors += validate_conditions(device.conditions, at)
     if device.data is not None:
         errors += validate_raw_object(device.data, path.child("data"), _DATA_LIMIT, is_stored=False)
@@ -156,11 +153,8 @@ def _device(device: AllocatedDeviceStatus, path: FieldPath, *, is_allocated: boo
 
 
 def _network(data: NetworkDeviceData, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if size(data.interface_name) > _INTERFACE_LIMIT:
-        errors.append(too_long(path.child("interfaceName"), _INTERFACE_LIMIT))
-    if size(data.hardware_address) > _HARDWARE_LIMIT:
-        errors.append(too_long(path.child("hardwareAddress"), _HARDWARE_LIMIT))
+    errors = check_size(data.interface_name, path.child("interfaceName"), _INTERFACE_LIMIT)
+    errors += check_size(data.hardware_address, path.child("hardwareAddress"), _HARDWARE_LIMIT)
     return errors + validate_set(data.ips, _IPS_LIMIT, validate_interface_address, str, path.child("ips"))
 
 
@@ -202,8 +196,7 @@ def _result(
         errors += validate_device_toleration(toleration, path.child("tolerations").index(i), ctx)
     if result.share_id is not None:
         errors += validate_uuid(result.share_id, path.child("shareID"))
-    at = path.child("skipNodeOperations")
-    return errors + validate_skipped(result.skip_node_operations, None, at, ctx)
+    return errors + validate_skipped(result.skip_node_operations, None, path.child("skipNodeOperations"), ctx)
 
 
 def validate_binding_conditions(

@@ -25,8 +25,9 @@ from nodeward.base.fielderror import (
     too_many,
 )
 from nodeward.base.fieldpath import FieldPath
-from nodeward.rules.names import dns_subdomain, size
+from nodeward.rules.names import size
 from nodeward.rules.resource_names import is_pod_level
+from nodeward.validation.checks import check_each, check_size, check_subdomain
 from nodeward.validation.meta.unions import validate_exactly_one
 from nodeward.validation.pod.affinity import validate_node_selector
 from nodeward.validation.resource.capacity import validate_request_policy
@@ -107,10 +108,8 @@ def _attribute(attribute: DeviceAttribute, path: FieldPath) -> list[FieldError]:
     if attribute.version is not None:
         errors += _version(attribute.version, path.child("version"))
     for i, text in enumerate(attribute.strings):
-        if size(text) > _VALUE_LENGTH:
-            errors.append(too_long(path.child("strings").index(i), _VALUE_LENGTH))
-    for i, text in enumerate(attribute.versions):
-        errors += _version(text, path.child("versions").index(i))
+        errors += check_size(text, path.child("strings").index(i), _VALUE_LENGTH)
+    errors += check_each(attribute.versions, path.child("versions"), _version)
     members = {
         "int": attribute.int_ is not None,
         "bool": attribute.bool_ is not None,
@@ -180,7 +179,7 @@ def _place(device: Device, path: FieldPath, *, places_itself: bool) -> list[Fiel
         at = path.child("nodeName")
         if name:
             found.append("`nodeName`")
-            errors += [invalid(at, name, fault) for fault in dns_subdomain(name)]
+            errors += check_subdomain(name, at)
         else:
             errors.append(invalid(at, name, "must not be empty"))
     if selector is not None:
@@ -190,8 +189,7 @@ def _place(device: Device, path: FieldPath, *, places_itself: bool) -> list[Fiel
         if everywhere:
             found.append("`allNodes`")
         else:
-            at = path.child("allNodes")
-            errors.append(invalid(at, everywhere, "must be either unset or set to true"))
+            errors.append(invalid(path.child("allNodes"), everywhere, "must be either unset or set to true"))
     if not found:
         errors.append(required(path, _ONE_PLACE))
     elif len(found) > 1:

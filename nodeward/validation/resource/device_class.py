@@ -15,9 +15,10 @@ from nodeward.api.resource_v1 import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from nodeward.base.fielderror import FieldError, too_many
+from nodeward.base.fielderror import FieldError
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.rules.names import dns_subdomain
+from nodeward.validation.checks import check_count
 from nodeward.validation.meta.conditions import validate_conditions
 from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
 from nodeward.validation.resource.claim import (
@@ -55,8 +56,7 @@ def _class(spec: DeviceClassSpec, old: DeviceClassSpec | None) -> list[FieldErro
 
     errors += validate_list(spec.config, CONFIG_LIMIT, config, _SPEC.child("config"))
     if spec.extended_resource_name is not None:
-        at = _SPEC.child("extendedResourceName")
-        errors += validate_extended_resource(spec.extended_resource_name, at)
+        errors += validate_extended_resource(spec.extended_resource_name, _SPEC.child("extendedResourceName"))
     return errors
 
 
@@ -66,8 +66,7 @@ def _create_class(devices: DeviceClass, ctx: Context) -> list[FieldError]:
 
 def _update_class(new: DeviceClass, old: DeviceClass, ctx: Context) -> list[FieldError]:
     errors = validate_metadata(new.metadata, dns_subdomain, namespaced=False)
-    errors += validate_metadata_update(new.metadata, old.metadata)
-    return errors + _class(new.spec, old.spec)
+    return errors + validate_metadata_update(new.metadata, old.metadata) + _class(new.spec, old.spec)
 
 
 def _rule(spec: DeviceTaintRuleSpec, old: DeviceTaintRuleSpec | None) -> list[FieldError]:
@@ -94,9 +93,7 @@ def _update_rule(new: DeviceTaintRule, old: DeviceTaintRule, ctx: Context) -> li
 def _rule_status(new: DeviceTaintRule, old: DeviceTaintRule, ctx: Context) -> list[FieldError]:
     at, conditions = ROOT.child("status", "conditions"), new.status.conditions
     errors = validate_metadata_update(new.metadata, old.metadata) + validate_conditions(conditions, at)
-    if len(conditions) > _CONDITIONS_LIMIT:
-        errors.append(too_many(at, len(conditions), _CONDITIONS_LIMIT))
-    return errors
+    return errors + check_count(conditions, at, _CONDITIONS_LIMIT)
 
 
 RESOURCE_KINDS: Final[Validators] = {

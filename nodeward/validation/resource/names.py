@@ -22,6 +22,7 @@ from nodeward.rules.names import (
     label_key_faults,
     size,
 )
+from nodeward.validation.checks import check_each, check_size
 from nodeward.validation.pod.volume_network import validate_csi_driver_name
 
 T = TypeVar("T")
@@ -105,8 +106,7 @@ def validate_fully_qualified(name: str, path: FieldPath) -> list[FieldError]:
     if not domain:
         errors.append(invalid(path, "", "prefix must not be empty"))
     else:
-        if size(domain) > _DOMAIN_LIMIT:
-            errors.append(too_long(path, _DOMAIN_LIMIT))
+        errors += check_size(domain, path, _DOMAIN_LIMIT)
         errors += [invalid(path, domain, f"prefix: {fault}") for fault in dns_subdomain(domain)]
     return errors + (_identifier(rest, path) if rest else [invalid(path, "", "name must not be empty")])
 
@@ -150,10 +150,7 @@ def validate_list(
     """Not too many, and each one fine."""
     if limit is not None and len(items) > limit:
         return [too_many(path, len(items), limit)]
-    errors: list[FieldError] = []
-    for i, item in enumerate(items):
-        errors += check(item, path.index(i))
-    return errors
+    return check_each(items, path, check)
 
 
 def validate_set(

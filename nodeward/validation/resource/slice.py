@@ -16,7 +16,8 @@ from nodeward.api.resource_v1 import (
 from nodeward.base.fielderror import FieldError, forbidden, invalid, late, required
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.rules.names import dns_subdomain
-from nodeward.validation.meta.metadata import validate_immutable, validate_metadata, validate_metadata_update
+from nodeward.validation.checks import check_immutable, check_subdomain
+from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
 from nodeward.validation.pod.affinity import validate_node_selector
 from nodeward.validation.resource.device import validate_counters, validate_device
 from nodeward.validation.resource.names import (
@@ -56,7 +57,7 @@ def _place(spec: ResourceSliceSpec) -> list[FieldError]:
         at = _SPEC.child("nodeName")
         if spec.node_name:
             found.append("`nodeName`")
-            errors += [invalid(at, spec.node_name, fault) for fault in dns_subdomain(spec.node_name)]
+            errors += check_subdomain(spec.node_name, at)
         else:
             detail = "must be either unset or set to a non-empty string"
             errors.append(invalid(at, spec.node_name, detail))
@@ -134,9 +135,9 @@ def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None, ctx: Context) 
     errors = validate_driver_name(spec.driver, _SPEC.child("driver"))
     errors += _pool(spec.pool, _SPEC.child("pool"))
     if old is not None:
-        errors += validate_immutable(spec.pool.name, old.pool.name, _SPEC.child("pool", "name"))
-        errors += validate_immutable(spec.driver, old.driver, _SPEC.child("driver"))
-        errors += validate_immutable(spec.node_name, old.node_name, _SPEC.child("nodeName"))
+        errors += check_immutable(spec.pool.name, old.pool.name, _SPEC.child("pool", "name"))
+        errors += check_immutable(spec.driver, old.driver, _SPEC.child("driver"))
+        errors += check_immutable(spec.node_name, old.node_name, _SPEC.child("nodeName"))
     errors += _place(spec)
     if spec.shared_counters and spec.devices:
         errors.append(invalid(_SPEC, "", "only one of `sharedCounters` or `devices` is allowed"))

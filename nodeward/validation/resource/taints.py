@@ -13,6 +13,7 @@ from nodeward.api.resource_v1 import DeviceTaint, DeviceToleration
 from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import decimal_integer, label_value_faults
+from nodeward.validation.checks import check_choice, check_label_value, check_one_of
 from nodeward.validation.meta.labels import validate_label_name
 from nodeward.validation.pod.tolerations import COMPARISON_GATE, NUMERIC
 
@@ -27,16 +28,11 @@ Skipped = bool | list[str] | None
 
 def validate_device_taint(taint: DeviceTaint, old: DeviceTaint | None, path: FieldPath) -> list[FieldError]:
     errors = validate_label_name(taint.key, path.child("key"))
-    at = path.child("value")
-    errors += [invalid(at, taint.value, fault) for fault in label_value_faults(taint.value)]
+    errors += check_label_value(taint.value, path.child("value"))
     at = path.child("effect")
     if old is not None and old.effect == taint.effect:
         return errors
-    if not taint.effect:
-        errors.append(required(at))
-    elif taint.effect not in EFFECTS:
-        errors.append(not_supported(at, taint.effect, EFFECTS))
-    return errors
+    return errors + check_choice(taint.effect, at, EFFECTS)
 
 
 def validate_device_toleration(
@@ -44,9 +40,7 @@ def validate_device_toleration(
 ) -> list[FieldError]:
     errors = validate_label_name(toleration.key, path.child("key")) if toleration.key else []
     errors += _operator(toleration, path, ctx)
-    if toleration.effect and toleration.effect not in EFFECTS:
-        errors.append(not_supported(path.child("effect"), toleration.effect, EFFECTS))
-    return errors
+    return errors + check_one_of(toleration.effect or None, path.child("effect"), EFFECTS)
 
 
 def _operator(toleration: DeviceToleration, path: FieldPath, ctx: Context) -> list[FieldError]:

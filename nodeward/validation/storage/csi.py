@@ -24,7 +24,6 @@ from nodeward.base.fielderror import (
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
     too_long,
     too_many,
@@ -34,18 +33,26 @@ from nodeward.rules.names import (
     dns_subdomain,
     dns_subdomain_any_case,
     in_range,
-    qualified_name,
     size,
 )
 from nodeward.validation.authentication import validate_token_lifetime
+from nodeward.validation.checks import (
+    IMMUTABLE,
+    check_each,
+    check_form,
+    check_immutable,
+    check_not_negative,
+    check_one_of,
+    check_present,
+    check_qualified,
+    check_size,
+    check_subdomain,
+)
 from nodeward.validation.core.persistent_volume import validate_volume_spec
 from nodeward.validation.meta.conditions import condition_reason
 from nodeward.validation.meta.metadata import (
-    IMMUTABLE,
-    validate_immutable,
     validate_metadata,
     validate_metadata_update,
-    validate_not_negative,
 )
 from nodeward.validation.pod.volume_claim import ACCESS_MODES
 from nodeward.validation.pod.volume_network import validate_csi_driver_name
@@ -72,13 +79,11 @@ def _driver(spec: CSIDriverSpec, ctx: Context) -> list[FieldError]:
         errors.append(required(_SPEC.child("podInfoOnMount")))
     if spec.storage_capacity is None:
         errors.append(required(_SPEC.child("storageCapacity")))
-    if spec.fs_group_policy is not None and spec.fs_group_policy not in _FS_GROUP:
-        errors.append(not_supported(_SPEC.child("fsGroupPolicy"), spec.fs_group_policy, _FS_GROUP))
+    errors += check_one_of(spec.fs_group_policy, _SPEC.child("fsGroupPolicy"), _FS_GROUP)
     errors += _tokens(spec.token_requests, _SPEC.child("tokenRequests"))
     modes = ("Persistent", "Ephemeral")
     for mode in spec.volume_lifecycle_modes:
-        if mode not in modes:
-            errors.append(not_supported(_SPEC.child("volumeLifecycleModes"), mode, modes))
+        errors += check_one_of(mode, _SPEC.child("volumeLifecycleModes"), modes)
     if spec.se_linux_mount is None and ctx.on("SELinuxMountReadWriteOncePod"):
         errors.append(required(_SPEC.child("seLinuxMount")))
     period = spec.node_allocatable_update_period_seconds
@@ -112,9 +117,9 @@ def _create_driver(driver: CSIDriver, ctx: Context) -> list[FieldError]:
 def _update_driver(new: CSIDriver, old: CSIDriver, ctx: Context) -> list[FieldError]:
     errors = validate_metadata_update(new.metadata, old.metadata) + _driver(new.spec, ctx)
     at = _SPEC.child("attachedRequired")
-    errors += validate_immutable(new.spec.attach_required, old.spec.attach_required, at)
+    errors += check_immutable(new.spec.attach_required, old.spec.attach_required, at)
     at = _SPEC.child("volumeLifecycleModes")
-    return errors + validate_immutable(new.spec.volume_lifecycle_modes, old.spec.volume_lifecycle_modes, at)
+    return errors + check_immutable(new.spec.volume_lifecycle_modes, old.spec.volume_lifecycle_modes, at)
 
 
 def _create_node(node: CSINode, ctx: Context) -> list[FieldError]:
@@ -131,23 +136,21 @@ def _create_node(node: CSINode, ctx: Context) -> list[FieldError]:
 def _node_driver(driver: CSINodeDriver, path: FieldPath) -> list[FieldError]:
     errors = validate_csi_driver_name(driver.name, path.child("name"))
     at = path.child("nodeID")
-    if not driver.node_id:
-        errors.append(required(at))
+    errors += check_present(driver.node_id, at)
     if size(driver.node_id) > _NODE_ID_LIMIT:
         errors.append(invalid(at, driver.node_id, f"must be {_NODE_ID_LIMIT} characters or less"))
     if driver.allocatable is not None and driver.allocatable.count is not None:
-        errors += validate_not_negative(driver.allocatable.count, path.child("allocatable", "count"))
+        errors += check_not_negative(driver.allocatable.count, path.child("allocatable", "count"))
     return errors
 
 
 def _topology_keys(keys: list[str], path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
     for i, key in enumerate(keys):
-        if not key:
-            errors.append(required(path))
+        errors += check_present(key, path)
         if key in keys[:i]:
             errors.append(duplicate(path, key))
-        errors += [invalid(path, key, fault) for fault in qualified_name(key)]
+        errors += check_qualified(key, path)
     return errors
 
 
@@ -161,7 +164,7 @@ def _update_node(new: CSINode, old: CSINode, ctx: Context) -> list[FieldError]:
         if ctx.on("MutableCSINodeAllocatableCount"):
             now = msgspec.structs.replace(now, allocatable=None)
             was = msgspec.structs.replace(was, allocatable=None)
-        errors += validate_immutable(now, was, _SPEC.child("drivers"))
+        errors += check_immutable(now, was, _SPEC.child("drivers"))
     return errors
 
 
@@ -181,48 +184,35 @@ def _health(health: StorageHealth, path: FieldPath) -> list[FieldError]:
     at, conditions = path.child("healthConditions"), health.health_conditions
     if len(conditions) > _HEALTH_LIMIT:
         return [*errors, too_many(at, len(conditions), _HEALTH_LIMIT)]
-    for i, condition in enumerate(conditions):
-        errors += _health_condition(condition, at.index(i))
-    return errors
+    return errors + check_each(conditions, at, _health_condition)
 
 
 def _health_condition(condition: StorageHealthCondition, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if condition.status not in _HEALTH:
-        errors.append(not_supported(path.child("status"), condition.status, _HEALTH))
+    errors = check_one_of(condition.status, path.child("status"), _HEALTH)
     at = path.child("reason")
     if not condition.reason:
         errors.append(required(at))
     else:
-        errors += [invalid(at, condition.reason, fault) for fault in condition_reason(condition.reason)]
-        if size(condition.reason) > _REASON_LIMIT:
-            errors.append(too_long(at, _REASON_LIMIT))
-    if size(condition.message) > _MESSAGE_LIMIT:
-        errors.append(too_long(path.child("message"), _MESSAGE_LIMIT))
-    if condition.access_mode is not None and condition.access_mode not in ACCESS_MODES:
-        errors.append(not_supported(path.child("accessMode"), condition.access_mode, ACCESS_MODES))
+        errors += check_form(condition.reason, at, condition_reason)
+        errors += check_size(condition.reason, at, _REASON_LIMIT)
+    errors += check_size(condition.message, path.child("message"), _MESSAGE_LIMIT)
+    errors += check_one_of(condition.access_mode, path.child("accessMode"), ACCESS_MODES)
     modes = ("Filesystem", "Block")
-    if condition.volume_mode is not None and condition.volume_mode not in modes:
-        errors.append(not_supported(path.child("volumeMode"), condition.volume_mode, modes))
-    return errors
+    return errors + check_one_of(condition.volume_mode, path.child("volumeMode"), modes)
 
 
 def _attachment(attachment: VolumeAttachment) -> list[FieldError]:
     spec, status = attachment.spec, attachment.status
     errors = validate_metadata(attachment.metadata, dns_subdomain, namespaced=False)
     errors += _source(spec.source, _SPEC.child("source"))
-    at = _SPEC.child("nodeName")
-    errors += [invalid(at, spec.node_name, fault) for fault in dns_subdomain(spec.node_name)]
+    errors += check_subdomain(spec.node_name, _SPEC.child("nodeName"))
     at = ROOT.child("status")
     if sum(size(k) + size(v) for k, v in status.attachment_metadata.items()) > _METADATA_LIMIT:
         errors.append(too_long(at.child("attachmentMetadata"), _METADATA_LIMIT))
     errors += _error(status.attach_error, at.child("attachError"))
     errors += _error(status.detach_error, at.child("detachError"))
     name = spec.source.persistent_volume_name
-    if name is not None:
-        at = _SPEC.child("source", "persistentVolumeName")
-        errors += [invalid(at, name, fault) for fault in dns_subdomain(name)]
-    return errors
+    return errors + check_subdomain(name, _SPEC.child("source", "persistentVolumeName"))
 
 
 def _source(source: VolumeAttachmentSource, path: FieldPath) -> list[FieldError]:
@@ -243,12 +233,8 @@ def _source(source: VolumeAttachmentSource, path: FieldPath) -> list[FieldError]
 def _error(error: VolumeError | None, path: FieldPath) -> list[FieldError]:
     if error is None:
         return []
-    errors: list[FieldError] = []
-    if size(error.message) > _MESSAGE_LIMIT:
-        errors.append(too_long(path.child("message"), _MESSAGE_LIMIT))
-    if error.error_code is not None and error.error_code < 0:
-        errors.append(invalid(path.child("errorCode"), error.error_code, in_range(0, 2**31 - 1)))
-    return errors
+    errors = check_size(error.message, path.child("message"), _MESSAGE_LIMIT)
+    return errors + check_not_negative(error.error_code, path.child("errorCode"), in_range(0, 2**31 - 1))
 
 
 def _attacher(name: str) -> list[FieldError]:

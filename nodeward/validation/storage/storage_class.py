@@ -21,10 +21,9 @@ from nodeward.base.fielderror import (
 )
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.rules.names import dns_subdomain, qualified_name, size
+from nodeward.validation.checks import IMMUTABLE, NOT_NEGATIVE, check_immutable, check_one_of, check_subdomain
 from nodeward.validation.meta.labels import validate_label_name, validate_label_selector
 from nodeward.validation.meta.metadata import (
-    IMMUTABLE,
-    NOT_NEGATIVE,
     validate_metadata,
     validate_metadata_update,
 )
@@ -56,8 +55,7 @@ def _create(storage: StorageClass, ctx: Context) -> list[FieldError]:
     errors += _provisioner(storage.provisioner, ROOT.child("provisioner"))
     errors += _parameters(storage.parameters, ROOT.child("parameters"))
     policy = storage.reclaim_policy
-    if policy and policy not in ("Delete", "Retain"):
-        errors.append(not_supported(ROOT.child("reclaimPolicy"), policy, ("Delete", "Retain")))
+    errors += check_one_of(policy or None, ROOT.child("reclaimPolicy"), ("Delete", "Retain"))
     at, mode = ROOT.child("volumeBindingMode"), storage.volume_binding_mode
     if mode is None:
         errors.append(required(at))
@@ -134,7 +132,7 @@ def _capacity(capacity: CSIStorageCapacity, *, allow_invalid_values: bool) -> li
     at = ROOT.child("nodeTopology")
     errors += validate_label_selector(capacity.node_topology, at, allow_invalid_values=allow_invalid_values)
     name = capacity.storage_class_name
-    errors += [invalid(ROOT.child("storageClassName"), name, fault) for fault in dns_subdomain(name)]
+    errors += check_subdomain(name, ROOT.child("storageClassName"))
     if capacity.capacity is not None and capacity.capacity.sign < 0:
         errors.append(invalid(ROOT.child("capacity"), str(capacity.capacity), NOT_NEGATIVE))
     return errors
@@ -148,10 +146,8 @@ def _update_capacity(new: CSIStorageCapacity, old: CSIStorageCapacity, ctx: Cont
     is_lenient = bool(validate_label_selector(old.node_topology, ROOT))
     errors = _capacity(new, allow_invalid_values=is_lenient)
     errors += validate_metadata_update(new.metadata, old.metadata)
-    if new.node_topology != old.node_topology:
-        errors.append(invalid(ROOT.child("nodeTopology"), new.node_topology, IMMUTABLE))
-    if new.storage_class_name != old.storage_class_name:
-        errors.append(invalid(ROOT.child("storageClassName"), new.storage_class_name, IMMUTABLE))
+    errors += check_immutable(new.node_topology, old.node_topology, ROOT.child("nodeTopology"))
+    errors += check_immutable(new.storage_class_name, old.storage_class_name, ROOT.child("storageClassName"))
     return errors
 
 
