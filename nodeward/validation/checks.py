@@ -52,7 +52,12 @@ def check_form(value: Any, path: FieldPath, form: Form) -> list[FieldError]:
     return [] if value is None else [invalid(path, value, fault) for fault in form(value)]
 
 
-def check_name(value: str, path: FieldPath, form: Form) -> list[FieldError]:
+def given(value: object, path: FieldPath) -> list[FieldError]:
+    """Must be set, to whatever."""
+    return [required(path)] if value is None else []
+
+
+def check_name(value: str | None, path: FieldPath, form: Form) -> list[FieldError]:
     """Must be set, and have the form."""
     return [invalid(path, value, fault) for fault in form(value)] if value else [required(path)]
 

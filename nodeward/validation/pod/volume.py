@@ -6,7 +6,6 @@ as Kubernetes does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from nodeward.api.core_v1.storage import EphemeralVolumeSource
@@ -14,7 +13,6 @@ from nodeward.api.core_v1.volume import ProjectedVolumeSource, Volume
 from nodeward.api.core_v1.volume_sources import (
     DownwardAPIVolumeSource,
     EmptyDirVolumeSource,
-    HostPathVolumeSource,
     ImageVolumeSource,
     PersistentVolumeClaimVolumeSource,
 )
@@ -22,30 +20,17 @@ from nodeward.api.meta import ObjectMeta
 from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, quote, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import dns_label, dns_subdomain
-from nodeward.validation.checks import check_name, check_one_of, check_present
-from nodeward.validation.meta.paths import validate_no_backsteps
+from nodeward.validation.checks import Rule, check_name, check_present
 from nodeward.validation.pod import volume_files, volume_network
 from nodeward.validation.pod.options import PodOptions
 from nodeward.validation.pod.volume_claim import validate_claim_template
 
 PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
-_HOST_PATH_TYPES: Final = (
-    "",
-    "BlockDevice",
-    "CharDevice",
-    "Directory",
-    "DirectoryOrCreate",
-    "File",
-    "FileOrCreate",
-    "Socket",
-)
-_ISCSI_LIMIT: Final = 64
 
 #: (field of `Volume`, its name when there is one source too many, its name in errors inside, the rule), in the
 #: order in which Kubernetes looks, after emptyDir. Odd names are upstream's. No rule: `_own` has it.
-_Rule = Callable[[Any, FieldPath], list[FieldError]]
-_SOURCES: Final[tuple[tuple[str, str, str, _Rule | None], ...]] = (
-    ("host_path", "hostPath", "hostPath", None),
+_SOURCES: Final[tuple[tuple[str, str, str, Rule | None], ...]] = (
+    ("host_path", "hostPath", "hostPath", volume_network.host_path),
     ("git_repo", "gitRepo", "gitRepo", volume_network.git_repo),
     ("gce_persistent_disk", "gcePersistentDisk", "persistentDisk", volume_network.gce_disk),
     ("aws_elastic_block_store", "awsElasticBlockStore", "awsElasticBlockStore", volume_network.aws_disk),
@@ -119,8 +104,8 @@ def _source(volume: Volume, path: FieldPath, pod_name: str, options: PodOptions)
         else:
             errors += _own(source, volume.name, path, path.child(inner), pod_name, options)
         count += 1
-        if volume.iscsi is source and volume.iscsi.initiator_name is not None:
-            errors += _iscsi_length(volume.name, volume.iscsi.target_portal, path)
+        if attribute == "iscsi" and volume_network.is_too_long_for_iscsi(volume.name, source):
+            errors.append(invalid(path.child("name"), volume.name, volume_network.BAD_ISCSI_LENGTH))
     return errors + check_present(count, path, "must specify a volume type")
 
 
@@ -134,8 +119,6 @@ def _own(
             return volume_files.downward_api(source, path, options.ctx)
         case ProjectedVolumeSource():
             return volume_files.projected(source, path, options)
-        case HostPathVolumeSource():
-            return _host_path(source, path)
         case EphemeralVolumeSource():
             return _ephemeral(source, name, volume, path, pod_name)
         case _:
@@ -151,23 +134,6 @@ def _empty_dir(source: EmptyDirVolumeSource, path: FieldPath) -> list[FieldError
         detail = "must be a number between 0 and 01777 (octal), both inclusive"
         errors.append(invalid(path.child("mode"), source.mode, detail))
     return errors
-
-
-def _host_path(source: HostPathVolumeSource, path: FieldPath) -> list[FieldError]:
-    if not source.path:
-        return [required(path.child("path"))]
-    errors = validate_no_backsteps(source.path, path.child("path"))
-    return errors + check_one_of(source.type, path.child("type"), _HOST_PATH_TYPES)
-
-
-def _iscsi_length(name: str, portal: str, path: FieldPath) -> list[FieldError]:
-    if len(f"{name}:{portal}") <= _ISCSI_LIMIT:
-        return []
-    detail = (
-        "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters "
-        "if iscsi.initiatorName is specified."
-    )
-    return [invalid(path.child("name"), name, detail)]
 
 
 def _ephemeral(

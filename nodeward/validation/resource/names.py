@@ -12,18 +12,23 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from nodeward.base.fielderror import FieldError, duplicate, invalid, required, too_long, too_many
+from nodeward.base.fielderror import FieldError, invalid, required, too_long
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import (
     c_identifier,
-    dns_label,
     dns_subdomain,
-    dns_subdomain_any_case,
     label_key_faults,
-    size,
 )
-from nodeward.validation.checks import check_each, check_size
-from nodeward.validation.pod.volume_network import validate_csi_driver_name
+from nodeward.validation.checks import (
+    check_count,
+    check_distinct,
+    check_each,
+    check_form,
+    check_label,
+    check_size,
+    check_subdomain,
+)
+from nodeward.validation.pod.volume_network import validate_csi_driver_name, validate_declared_driver
 
 T = TypeVar("T")
 _ID_LIMIT: Final = 32
@@ -33,38 +38,26 @@ _KEY_LIMIT: Final = _DOMAIN_LIMIT + 1 + _ID_LIMIT
 _IS_UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 
 validate_driver_name = validate_csi_driver_name
+validate_driver_declared = validate_declared_driver
 
 
-def validate_driver_declared(name: str, path: FieldPath) -> list[FieldError]:
-    if not name:
-        return [required(path)]
-    errors = [invalid(path, name, fault) for fault in dns_subdomain_any_case(name)]
-    return (
-        errors if len(name) <= _DOMAIN_LIMIT else [*errors, too_long(path, _DOMAIN_LIMIT, unit="character")]
-    )
-
-
-def validate_label(name: str, path: FieldPath) -> list[FieldError]:
-    """Requests, devices and counters are named by DNS labels."""
-    return [invalid(path, name, fault) for fault in dns_label(name)]
+validate_label = check_label
 
 
 def validate_pool_name(name: str, path: FieldPath) -> list[FieldError]:
     if not name:
         return [required(path)]
-    errors = [too_long(path, _POOL_LIMIT)] if size(name) > _POOL_LIMIT else []
-    return errors + [invalid(path, part, fault) for part in name.split("/") for fault in dns_subdomain(part)]
+    errors = check_size(name, path, _POOL_LIMIT)
+    return errors + [error for part in name.split("/") for error in check_subdomain(part, path)]
 
 
 def validate_pool_declared(name: str, path: FieldPath) -> list[FieldError]:
     if not name:
         return [required(path)]
-    errors = [too_long(path, _POOL_LIMIT)] if size(name) > _POOL_LIMIT else []
+    errors = check_size(name, path, _POOL_LIMIT)
     for i, part in enumerate(name.split("/")):
-        if not part:
-            errors.append(invalid(path, name, f"segment {i}: must not be empty"))
-        else:
-            errors += [invalid(path, part, f"segment {i}: {fault}") for fault in dns_subdomain(part)]
+        faults = dns_subdomain(part) if part else ["must not be empty"]
+        errors += [invalid(path, part or name, f"segment {i}: {fault}") for fault in faults]
     return errors
 
 
@@ -75,8 +68,7 @@ def validate_uuid(text: str, path: FieldPath) -> list[FieldError]:
 
 
 def _identifier(text: str, path: FieldPath) -> list[FieldError]:
-    errors = [too_long(path, _ID_LIMIT)] if size(text) > _ID_LIMIT else []
-    return errors + [invalid(path, text, fault) for fault in c_identifier(text)]
+    return check_size(text, path, _ID_LIMIT) + check_form(text, path, c_identifier)
 
 
 def validate_qualified(name: str, path: FieldPath) -> list[FieldError]:
@@ -145,28 +137,19 @@ def shortened(key: str) -> str:
 
 
 def validate_list(
-    items: list[T], limit: int | None, check: Callable[[T, FieldPath], list[FieldError]], path: FieldPath
+    items: list[T], limit: int, check: Callable[[T, FieldPath], list[FieldError]], path: FieldPath
 ) -> list[FieldError]:
     """Not too many, and each one fine."""
-    if limit is not None and len(items) > limit:
-        return [too_many(path, len(items), limit)]
-    return check_each(items, path, check)
+    return check_count(items, path, limit) or check_each(items, path, check)
 
 
 def validate_set(
     items: list[T],
-    limit: int | None,
+    limit: int,
     check: Callable[[T, FieldPath], list[FieldError]],
     key: Callable[[T], object],
     path: FieldPath,
 ) -> list[FieldError]:
     """Not too many, each one fine, and no two alike."""
     errors = validate_list(items, limit, check, path)
-    if limit is not None and len(items) > limit:
-        return errors
-    seen: set[object] = set()
-    for i, item in enumerate(items):
-        if key(item) in seen:
-            errors.append(duplicate(path.index(i), key(item)))
-        seen.add(key(item))
-    return errors
+    return errors if len(items) > limit else errors + check_distinct(map(key, items), path)
