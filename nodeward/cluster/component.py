@@ -9,6 +9,7 @@ leaves nothing running.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, Generic, Protocol, TypeVar
@@ -72,11 +73,10 @@ class Component(Generic[Running]):
         chosen = changed_gates(self.gates, version, gates)
         made = self._make(chosen)
         self.running, self.gates = made, chosen
-        try:
+        async with contextlib.AsyncExitStack() as undo:
+            undo.push_async_callback(self.stop)
             await self._start(made)
-        except BaseException:
-            await self.stop()
-            raise
+            undo.pop_all()  # it runs: nothing to undo
         LOG.info("%s %s is started", self.name, chosen.version)
         return made
 
