@@ -5,9 +5,14 @@ One object per process: thousands of simulated nodes count together, as one kube
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from nodeward.machinery.metrics import Metrics, exponential
+from nodeward.kubelet.pods.container_life import Role, State
+from nodeward.kubelet.pods.lifecycle import PodLifecycle
+from nodeward.kubelet.runtime.interface import ContainerFailed, ContainerStarted, RuntimeEvent, SandboxFailed
+from nodeward.machinery.metrics import Metrics
 
 #: Reasons that are counted by their name; all others are counted together, because some are made of names users choose.
 COUNTED_REASONS: Final = frozenset(
@@ -19,6 +24,14 @@ COUNTED_REASONS: Final = frozenset(
         "TopologyAffinityError", "NodeShutdown", "VolumeAttachmentLimitExceeded",
     }
 )  # fmt: skip
+
+
+_CONTAINER_TYPES: Final = {
+    Role.INIT: "init_container",
+    Role.SIDECAR: "init_container",
+    Role.MAIN: "container",
+    Role.EPHEMERAL: "ephemeral_container",
+}
 
 
 class KubeletMetrics:
@@ -45,60 +58,20 @@ class KubeletMetrics:
             "Containers whose start failed.",
             ("container_type", "code"),
         )
-        self.restarted_pods: Final = counter(
-            "kubelet_restarted_pods_total",
-            "Pods that were made anew with the same uid while the kubelet watched them.",
-            ("static",),
-        )
-        self.running_pods: Final = gauge("kubelet_running_pods", "Pods with a running sandbox.")
-        self.running_containers: Final = gauge(
-            "kubelet_running_containers", "Containers, by state.", ("container_state",)
-        )
-        self.desired_pods: Final = gauge(
+        self._pods: list[Callable[[], Iterable[PodLifecycle]]] = []
+        gauge("kubelet_running_pods", "Pods with a running sandbox.", (), self._running_pods)
+        gauge("kubelet_running_containers", "Containers, by state.", ("container_state",), self._containers)
+        gauge(
             "kubelet_desired_pods",
             "Pods the kubelet is to run; static ones are not from the API.",
             ("static",),
+            lambda: self._by_source(lambda life: not life.is_terminating),
         )
-        self.active_pods: Final = gauge(
-            "kubelet_active_pods", "Pods that count when others are admitted.", ("static",)
-        )
-        self.pod_start_seconds: Final = metrics.histogram(
-            "kubelet_pod_start_duration_seconds",
-            "From the first sight of a pod until it runs.",
-            (
-                0.5,
-                1,
-                2,
-                3,
-                4,
-                5,
-                6,
-                8,
-                10,
-                20,
-                30,
-                45,
-                60,
-                120,
-                180,
-                240,
-                300,
-                360,
-                480,
-                600,
-                900,
-                1200,
-                1800,
-            ),
-        )
-        self.pod_worker_seconds: Final = metrics.histogram(
-            "kubelet_pod_worker_duration_seconds",
-            "One look at one pod, by what was done.",
-            exponential(0.005, 2.5, 9),
-            ("operation_type",),
-        )
-        self.evictions: Final = counter(
-            "kubelet_evictions", "Pods evicted, by what there was too little of.", ("eviction_signal",)
+        gauge(
+            "kubelet_active_pods",
+            "Pods that count when others are admitted.",
+            ("static",),
+            lambda: self._by_source(lambda life: not life.is_finished),
         )
         self.gate_timeouts: Final = counter(
             "kubelet_node_readiness_gate_timeouts_total",
@@ -122,3 +95,36 @@ class KubeletMetrics:
             self.admission_rejections.inc(reason)
         else:
             self.admission_rejections.inc("OutOfExtendedResources" if reason.startswith("OutOf") else "Other")
+
+    def follow(self, pods: Callable[[], Iterable[PodLifecycle]]) -> None:
+        """Show how many pods and containers there are whenever somebody looks; `pods` are those of this kubelet."""
+        self._pods.append(pods)
+
+    def on_runtime_event(self, life: PodLifecycle, event: RuntimeEvent) -> None:
+        """Count what started and what did not."""
+        match event:
+            case SandboxFailed():
+                self.started_pods_errors.inc()
+            case ContainerStarted(container=name):
+                self.started_containers.inc(_container_type(life, name))
+            case ContainerFailed(container=name, reason=reason):
+                self.started_containers_errors.inc(_container_type(life, name), reason)
+
+    def _running_pods(self) -> Mapping[tuple[str, ...], float]:
+        return {(): sum(life.has_sandbox for life in self._lives())}
+
+    def _containers(self) -> Mapping[tuple[str, ...], float]:
+        counted = Counter(state for life in self._lives() for state in life.container_states())
+        return {("running",): counted[State.RUNNING], ("exited",): counted[State.EXITED]}
+
+    def _by_source(self, counts: Callable[[PodLifecycle], bool]) -> Mapping[tuple[str, ...], float]:
+        counted = Counter(life.is_static for life in self._lives() if counts(life))
+        return {("",): counted[False], ("true",): counted[True]}
+
+    def _lives(self) -> Iterable[PodLifecycle]:
+        return (life for pods in self._pods for life in pods())
+
+
+def _container_type(life: PodLifecycle, name: str) -> str:
+    role = life.role_of(name)
+    return "" if role is None else _CONTAINER_TYPES[role]

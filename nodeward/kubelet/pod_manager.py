@@ -50,6 +50,7 @@ class PodManager:
         self.status: Final = StatusManager(client, clock, self._mirrors, self.get)
         self._workers = PodWorkers(clock, runtime, wheel, events, self.status.enqueue, self._forgotten)
         self._pods = self._workers.pods
+        metrics.follow(lambda: (managed.life for managed in self._pods.values()))
         #: what ran before this host started, until its pod is seen
         self.found: Final[dict[str, FoundPod]] = {}
 
@@ -172,6 +173,9 @@ class PodManager:
         """Handle an event of the runtime."""
         if isinstance(event, PodGone):
             self.found.pop(event.uid, None)
+        managed = self._pods.get(event.uid)
+        if managed is not None:
+            self._metrics.on_runtime_event(managed.life, event)
         self._workers.on_runtime_event(event)
 
     async def stop(self) -> None:

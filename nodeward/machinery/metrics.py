@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from nodeward.base.invariant import InvariantBroken, invariant
 
@@ -47,6 +47,10 @@ class Histogram:
         return found
 
 
+#: What a metric is at the moment, by the values of its labels.
+Look: TypeAlias = Callable[[], Mapping[tuple[str, ...], float]]
+
+
 class Counter:
     """Numbers that only grow, by the values of the labels; counted here, or worked out when somebody looks."""
 
@@ -55,7 +59,7 @@ class Counter:
         name: str,
         text: str,
         labels: tuple[str, ...],
-        look: Callable[[], Mapping[tuple[str, ...], float]] | None = None,
+        look: Look | None = None,
     ) -> None:
         self.name, self.text, self.labels = name, text, labels
         self._look = look
@@ -84,11 +88,15 @@ class Gauge:
         name: str,
         text: str,
         labels: tuple[str, ...],
-        look: Callable[[], Mapping[tuple[str, ...], float]] | None = None,
+        look: Look | None = None,
     ) -> None:
         self.name, self.text, self.labels = name, text, labels
-        self._look = look
+        self._looks = [] if look is None else [look]
         self._values: dict[tuple[str, ...], float] = {}
+
+    def also(self, look: Look) -> None:
+        """Add what `look` says to what others say: several kubelets of one process count together."""
+        self._looks.append(look)
 
     def set(self, value: float, *values: str) -> None:
         self._values[values] = value
@@ -102,7 +110,13 @@ class Gauge:
 
     @property
     def values(self) -> Mapping[tuple[str, ...], float]:
-        return self._values if self._look is None else self._look()
+        if not self._looks:
+            return self._values
+        total: dict[tuple[str, ...], float] = {}
+        for look in self._looks:
+            for values, value in look().items():
+                total[values] = total.get(values, 0) + value
+        return total
 
 
 class Histograms:
@@ -151,7 +165,7 @@ class Metrics:
         name: str,
         text: str,
         labels: tuple[str, ...] = (),
-        look: Callable[[], Mapping[tuple[str, ...], float]] | None = None,
+        look: Look | None = None,
     ) -> Counter:
         """The counter of that name; made when first asked for, so that parts of a component may share it."""
         found = self._all.setdefault(name, Counter(name, text, labels, look))
@@ -164,11 +178,16 @@ class Metrics:
         name: str,
         text: str,
         labels: tuple[str, ...] = (),
-        look: Callable[[], Mapping[tuple[str, ...], float]] | None = None,
+        look: Look | None = None,
     ) -> Gauge:
-        found = self._all.setdefault(name, Gauge(name, text, labels, look))
-        if not isinstance(found, Gauge):
+        """Return the gauge of that name; a second `look` is added to the first."""
+        found = self._all.get(name)
+        if found is None:
+            found = self._all[name] = Gauge(name, text, labels, look)
+        elif not isinstance(found, Gauge):
             raise InvariantBroken(f"{name} was made as another kind of metric")
+        elif look is not None:
+            found.also(look)
         return found
 
     def histogram(

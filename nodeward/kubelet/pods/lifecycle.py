@@ -11,7 +11,7 @@ instance that is no more, a verdict about a container that stops) changes nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from nodeward.api.core_v1.container import ResourceRequirements
@@ -329,6 +329,25 @@ class PodLifecycle:
     def is_finished(self) -> bool:
         """It is over and nothing runs: its resources are free, its status will not change."""
         return self._state.sandbox is Sandbox.OVER
+
+    @property
+    def has_sandbox(self) -> bool:
+        """Whether the pod's sandbox runs."""
+        return self._state.sandbox is Sandbox.READY
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the pod comes from a file of the node."""
+        return self._state.is_static
+
+    def container_states(self) -> Iterator[State]:
+        """Return where the latest instance of each container is."""
+        return (each.state for each in self._state.lives())
+
+    def role_of(self, container: str) -> Role | None:
+        """Return what a container is for the pod; None if the pod has none of this name."""
+        life = self._state.life(container)
+        return None if life is None else life.role
 
     @property
     def can_be_deleted(self) -> bool:
