@@ -8,8 +8,8 @@ from nodeward.api.authentication_v1 import BoundObjectReference, TokenRequest
 from nodeward.api.context import Context
 from nodeward.base.fielderror import FieldError, invalid, not_supported
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.rules.names import dns_subdomain, path_segment_name
-from nodeward.validation.validator import Validator
+from nodeward.rules.names import dns_subdomain
+from nodeward.validation.kinds import asked
 
 _SPEC: Final = ROOT.child("spec")
 _SHORTEST: Final = 10 * 60
@@ -27,7 +27,7 @@ def validate_token_lifetime(seconds: int, path: FieldPath) -> list[FieldError]:
     return errors
 
 
-def validate_token_request(request: TokenRequest, ctx: Context) -> list[FieldError]:
+def validate_token_request(request: TokenRequest, old: None, ctx: Context) -> list[FieldError]:
     spec = request.spec
     at = _SPEC.child("attestations")
     errors = validate_token_lifetime(spec.expiration_seconds or 0, _SPEC.child("expirationSeconds"))
@@ -63,17 +63,7 @@ def _attestations(attestations: dict[str, list[str]], path: FieldPath) -> list[F
     return [invalid(at.index(0), group, f"must specify a valid API Group: {fault}") for fault in faults]
 
 
-def _no_rules(review: object, ctx: Context) -> list[FieldError]:
-    return []
-
-
-def _never_updated(new: object, old: object, ctx: Context) -> list[FieldError]:
-    return []
-
-
-TOKEN_REQUEST: Final = Validator(
-    create=validate_token_request, update=_never_updated, status=None, name=path_segment_name
-)
+TOKEN_REQUEST: Final = asked(validate_token_request)
 #: A token review without a token is a bad request, not an invalid object.
-TOKEN_REVIEW: Final = Validator(create=_no_rules, update=_never_updated, status=None, name=path_segment_name)
+TOKEN_REVIEW: Final = asked()
 SELF_SUBJECT_REVIEW: Final = TOKEN_REVIEW

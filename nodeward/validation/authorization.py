@@ -18,11 +18,9 @@ from nodeward.api.context import Context
 from nodeward.api.meta import FieldSelectorRequirement, LabelSelectorRequirement, ObjectMeta
 from nodeward.base.fielderror import FieldError, forbidden, invalid, required
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.rules.names import path_segment_name
-from nodeward.validation.checks import check_each, check_label_value
-from nodeward.validation.meta.labels import validate_label_name
+from nodeward.validation.checks import check_each, check_label_value, check_present, check_qualified
+from nodeward.validation.kinds import asked
 from nodeward.validation.meta.metadata import METADATA
-from nodeward.validation.validator import Validator
 
 _SPEC: Final = ROOT.child("spec")
 _RESOURCE: Final = _SPEC.child("resourceAttributes")
@@ -43,14 +41,12 @@ def _one_of(resource: ResourceAttributes | None, other: NonResourceAttributes | 
 
 
 def _resource(attributes: ResourceAttributes | None) -> list[FieldError]:
-    if attributes is None:
-        return []
     errors: list[FieldError] = []
-    if (fields := attributes.field_selector) is not None:
+    if attributes is not None and (fields := attributes.field_selector) is not None:
         at = _RESOURCE.child("fieldSelector")
         errors += _selector(fields.raw_selector, bool(fields.requirements), at)
         errors += check_each(fields.requirements, at.child("requirements"), _field)
-    if (labels := attributes.label_selector) is not None:
+    if attributes is not None and (labels := attributes.label_selector) is not None:
         at = _RESOURCE.child("labelSelector")
         errors += _selector(labels.raw_selector, bool(labels.requirements), at)
         errors += check_each(labels.requirements, at.child("requirements"), _label)
@@ -80,13 +76,12 @@ def _operator(
 
 
 def _field(requirement: FieldSelectorRequirement, path: FieldPath) -> list[FieldError]:
-    errors = [] if requirement.key else [required(path.child("key"), "must be specified")]
+    errors = check_present(requirement.key, path.child("key"), "must be specified")
     return errors + _operator(requirement, path)
 
 
 def _label(requirement: LabelSelectorRequirement, path: FieldPath) -> list[FieldError]:
-    errors = _operator(requirement, path)
-    errors += validate_label_name(requirement.key, path.child("key"))
+    errors = _operator(requirement, path) + check_qualified(requirement.key, path.child("key"))
     return errors + check_each(requirement.values, path.child("values"), check_label_value)
 
 
@@ -95,17 +90,17 @@ def _bare(meta: ObjectMeta, detail: str, **ignored: str) -> list[FieldError]:
     return [] if rest == ObjectMeta() else [invalid(METADATA, meta, detail)]
 
 
-def _create_subject(review: SubjectAccessReview, ctx: Context) -> list[FieldError]:
-    return _subject(review.spec) + _bare(review.metadata, "must be empty")
+def _create_subject(new: SubjectAccessReview, old: None, ctx: Context) -> list[FieldError]:
+    return _subject(new.spec) + _bare(new.metadata, "must be empty")
 
 
-def _create_self(review: SelfSubjectAccessReview, ctx: Context) -> list[FieldError]:
-    spec = review.spec
+def _create_self(new: SelfSubjectAccessReview, old: None, ctx: Context) -> list[FieldError]:
+    spec = new.spec
     errors = _one_of(spec.resource_attributes, spec.non_resource_attributes)
-    return errors + _resource(spec.resource_attributes) + _bare(review.metadata, "must be empty")
+    return errors + _resource(spec.resource_attributes) + _bare(new.metadata, "must be empty")
 
 
-def _create_local(review: LocalSubjectAccessReview, ctx: Context) -> list[FieldError]:
+def _create_local(review: LocalSubjectAccessReview, old: None, ctx: Context) -> list[FieldError]:
     spec, namespace = review.spec, review.metadata.namespace
     errors = _subject(spec)
     errors += _bare(review.metadata, "must be empty except for namespace", namespace="")
@@ -118,23 +113,7 @@ def _create_local(review: LocalSubjectAccessReview, ctx: Context) -> list[FieldE
     return errors
 
 
-def _create_rules(review: object, ctx: Context) -> list[FieldError]:
-    return []
-
-
-def _never_updated(new: object, old: object, ctx: Context) -> list[FieldError]:
-    return []
-
-
-SUBJECT_ACCESS_REVIEW: Final = Validator(
-    create=_create_subject, update=_never_updated, status=None, name=path_segment_name
-)
-SELF_SUBJECT_ACCESS_REVIEW: Final = Validator(
-    create=_create_self, update=_never_updated, status=None, name=path_segment_name
-)
-LOCAL_SUBJECT_ACCESS_REVIEW: Final = Validator(
-    create=_create_local, update=_never_updated, status=None, name=path_segment_name
-)
-SELF_SUBJECT_RULES_REVIEW: Final = Validator(
-    create=_create_rules, update=_never_updated, status=None, name=path_segment_name
-)
+SUBJECT_ACCESS_REVIEW: Final = asked(_create_subject)
+SELF_SUBJECT_ACCESS_REVIEW: Final = asked(_create_self)
+LOCAL_SUBJECT_ACCESS_REVIEW: Final = asked(_create_local)
+SELF_SUBJECT_RULES_REVIEW: Final = asked()

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from nodeward.api.context import Context
 from nodeward.base.fielderror import FieldError
+from nodeward.rules.names import path_segment_name
 from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
 from nodeward.validation.validator import NameRule, Validator
 
@@ -27,9 +28,9 @@ def changed(new: Any, old: Any, ctx: Context) -> list[FieldError]:
     return validate_metadata_update(new.metadata, old.metadata)
 
 
-def nothing(new: Any, old: Any, ctx: Context) -> list[FieldError]:
-    """The step of a kind without rules of its own."""
-    return []
+def asked(*create: Step) -> Validator:
+    """A kind that asks and is never stored."""
+    return kind(path_segment_name, changed, create=create, update=())
 
 
 def kind(
@@ -39,13 +40,14 @@ def kind(
     namespaced: bool = True,
     create: tuple[Step, ...] | None = None,
     update: tuple[Step, ...] | None = None,
-    status: Step | None = None,
+    status: Step | tuple[Step, ...] | None = None,
     warnings: Callable[[Any, Any, Context], list[str]] | None = None,
 ) -> Validator:
     """On create the name and the rules, on update what may change in metadata and the rules, unless steps are given.
-    `status` is asked after what may change in metadata."""
+    A single step for `status` is asked after what may change in metadata."""
     on_create = create if create is not None else (made(name, namespaced=namespaced), rules)
     on_update = update if update is not None else (changed, rules)
+    on_status = status if isinstance(status, tuple) else () if status is None else (changed, status)
 
     def check_create(obj: Any, ctx: Context) -> list[FieldError]:
         return [error for step in on_create for error in step(obj, None, ctx)]
@@ -54,7 +56,7 @@ def kind(
         return [error for step in on_update for error in step(new, old, ctx)]
 
     def check_status(new: Any, old: Any, ctx: Context) -> list[FieldError]:
-        return changed(new, old, ctx) + status(new, old, ctx) if status is not None else []
+        return [error for step in on_status for error in step(new, old, ctx)]
 
     return Validator(
         create=check_create,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from nodeward.api.context import Context
-from nodeward.api.policy_v1 import Eviction, PodDisruptionBudget, PodDisruptionBudgetSpec
+from nodeward.api.policy_v1 import Eviction, PodDisruptionBudget
 from nodeward.base.fielderror import FieldError, invalid
 from nodeward.base.fieldpath import ROOT
 from nodeward.rules.names import path_segment_name
@@ -15,16 +15,16 @@ from nodeward.validation.apps.counts import (
     validate_int_or_percent,
 )
 from nodeward.validation.checks import check_one_of
+from nodeward.validation.kinds import kind
 from nodeward.validation.meta.conditions import validate_conditions
 from nodeward.validation.meta.labels import has_invalid_label_value, validate_label_selector
-from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
-from nodeward.validation.validator import Validator
+from nodeward.validation.meta.metadata import validate_metadata
 
 _SPEC: Final = ROOT.child("spec")
-_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 
 
-def _spec(spec: PodDisruptionBudgetSpec, *, allow_invalid_values: bool = False) -> list[FieldError]:
+def _spec(new: PodDisruptionBudget, old: PodDisruptionBudget | None, ctx: Context) -> list[FieldError]:
+    spec = new.spec
     errors: list[FieldError] = []
     if spec.min_available is not None and spec.max_unavailable is not None:
         errors.append(invalid(_SPEC, spec, "minAvailable and maxUnavailable cannot be both set"))
@@ -32,27 +32,21 @@ def _spec(spec: PodDisruptionBudgetSpec, *, allow_invalid_values: bool = False) 
         if value is not None:
             errors += validate_int_or_percent(value, _SPEC.child(field))
             errors += validate_at_most_100_percent(value, _SPEC.child(field))
-    at = _SPEC.child("selector")
-    errors += validate_label_selector(spec.selector, at, allow_invalid_values=allow_invalid_values)
-    policy = spec.unhealthy_pod_eviction_policy
-    return errors + check_one_of(policy, _SPEC.child("unhealthyPodEvictionPolicy"), _POLICIES)
+    is_lenient = old is not None and has_invalid_label_value(old.spec.selector)
+    errors += validate_label_selector(spec.selector, _SPEC.child("selector"), allow_invalid_values=is_lenient)
+    at = _SPEC.child("unhealthyPodEvictionPolicy")
+    return errors + check_one_of(spec.unhealthy_pod_eviction_policy, at, ("AlwaysAllow", "IfHealthyBudget"))
 
 
-def _create(budget: PodDisruptionBudget, ctx: Context) -> list[FieldError]:
+def _create(new: PodDisruptionBudget, old: None, ctx: Context) -> list[FieldError]:
     # The metadata of a budget is looked at only when its spec is sound, as upstream does where a kind has no
     # rules for its metadata beyond those of every object.
-    return _spec(budget.spec) or validate_metadata(budget.metadata, path_segment_name, namespaced=True)
-
-
-def _update(new: PodDisruptionBudget, old: PodDisruptionBudget, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    return errors + _spec(new.spec, allow_invalid_values=has_invalid_label_value(old.spec.selector))
+    return _spec(new, None, ctx) or validate_metadata(new.metadata, path_segment_name, namespaced=True)
 
 
 def _status(new: PodDisruptionBudget, old: PodDisruptionBudget, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
     at = ROOT.child("status")
-    errors += validate_conditions(new.status.conditions, at.child("conditions"))
+    errors = validate_conditions(new.status.conditions, at.child("conditions"))
     counts = ("disruptions_allowed", "current_healthy", "desired_healthy", "expected_pods")
     return errors + validate_counts(new.status, at, *counts)
 
@@ -66,6 +60,4 @@ def validate_eviction(eviction: Eviction) -> list[FieldError]:
     return []
 
 
-POD_DISRUPTION_BUDGET: Final = Validator(
-    create=_create, update=_update, status=_status, name=path_segment_name
-)
+POD_DISRUPTION_BUDGET: Final = kind(path_segment_name, _spec, create=(_create,), status=_status)

@@ -5,7 +5,7 @@ Required lists and names are reported after all other faults, as Kubernetes does
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from nodeward.api.context import Context
 from nodeward.api.rbac_v1 import (
@@ -19,10 +19,19 @@ from nodeward.api.rbac_v1 import (
 )
 from nodeward.base.fielderror import FieldError, invalid, not_supported, required
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.rules.names import dns_subdomain, path_segment_name
-from nodeward.validation.checks import check_form, check_immutable, check_one_of
+from nodeward.rules.names import path_segment_name
+from nodeward.validation.checks import (
+    Fields,
+    check_each,
+    check_immutable,
+    check_one_of,
+    check_present,
+    check_subdomain,
+    form,
+    one_of,
+)
+from nodeward.validation.kinds import Step, changed, kind, made
 from nodeward.validation.meta.labels import has_invalid_label_value, is_usable, validate_label_selector
-from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
 from nodeward.validation.validator import Validator
 
 _GROUP: Final = "rbac.authorization.k8s.io"
@@ -30,17 +39,17 @@ _RULES: Final = ROOT.child("rules")
 _SELECTORS: Final = ROOT.child("aggregationRule", "clusterRoleSelectors")
 _ROLE_REF: Final = ROOT.child("roleRef")
 _SUBJECTS: Final = ROOT.child("subjects")
+_VERBS: Final = Fields(PolicyRule, verbs=check_present)
+_NAMES: Final = Fields(Subject, name=check_present)
+AnyBinding: TypeAlias = RoleBinding | ClusterRoleBinding
 
 
 def _rules(rules: list[PolicyRule], *, namespaced: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for i, rule in enumerate(rules):
-        errors += _rule(rule, _RULES.index(i), namespaced=namespaced)
-    return errors
+    return check_each(rules, _RULES, lambda rule, at: _rule(rule, at, namespaced=namespaced))
 
 
-def _without_verbs(rules: list[PolicyRule]) -> list[FieldError]:
-    return [required(_RULES.index(i).child("verbs")) for i, rule in enumerate(rules) if not rule.verbs]
+def _without_verbs(new: Role | ClusterRole, old: Role | ClusterRole | None, ctx: Context) -> list[FieldError]:
+    return check_each(new.rules, _RULES, _VERBS)
 
 
 def _rule(rule: PolicyRule, path: FieldPath, *, namespaced: bool) -> list[FieldError]:
@@ -61,14 +70,8 @@ def _rule(rule: PolicyRule, path: FieldPath, *, namespaced: bool) -> list[FieldE
     return errors
 
 
-def _create_role(role: Role, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(role.metadata, path_segment_name, namespaced=True)
-    return errors + _rules(role.rules, namespaced=True) + _without_verbs(role.rules)
-
-
-def _update_role(new: Role, old: Role, ctx: Context) -> list[FieldError]:
-    errors = _rules(new.rules, namespaced=True)
-    return errors + validate_metadata_update(new.metadata, old.metadata) + _without_verbs(new.rules)
+def _role(new: Role, old: Role | None, ctx: Context) -> list[FieldError]:
+    return _rules(new.rules, namespaced=True)
 
 
 def _aggregation(role: ClusterRole, *, allow_invalid_values: bool) -> list[FieldError]:
@@ -87,94 +90,59 @@ def _aggregation(role: ClusterRole, *, allow_invalid_values: bool) -> list[Field
     return errors
 
 
-def _cluster_role(role: ClusterRole, *, allow_invalid_values: bool) -> list[FieldError]:
-    errors = _rules(role.rules, namespaced=False)
-    return errors + _aggregation(role, allow_invalid_values=allow_invalid_values)
+def _cluster_role(new: ClusterRole, old: ClusterRole | None, ctx: Context) -> list[FieldError]:
+    before = old.aggregation_rule.cluster_role_selectors if old and old.aggregation_rule else []
+    is_lenient = any(has_invalid_label_value(selector) for selector in before)
+    return _rules(new.rules, namespaced=False) + _aggregation(new, allow_invalid_values=is_lenient)
 
 
-def _create_cluster_role(role: ClusterRole, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(role.metadata, path_segment_name, namespaced=False)
-    return errors + _cluster_role(role, allow_invalid_values=False) + _without_verbs(role.rules)
+def _binding(*, namespaced: bool) -> Step:
+    ref = Fields(
+        RoleRef,
+        api_group=one_of(_GROUP),
+        kind=one_of("Role", "ClusterRole") if namespaced else one_of("ClusterRole"),
+        name=form(path_segment_name),
+    )
+
+    def rules(new: AnyBinding, old: AnyBinding | None, ctx: Context) -> list[FieldError]:
+        return ref(new.role_ref, _ROLE_REF) + check_each(
+            new.subjects, _SUBJECTS, lambda subject, at: _subject(subject, at, namespaced=namespaced)
+        )
+
+    return rules
 
 
-def _update_cluster_role(new: ClusterRole, old: ClusterRole, ctx: Context) -> list[FieldError]:
-    before = old.aggregation_rule.cluster_role_selectors if old.aggregation_rule else []
-    errors = _cluster_role(new, allow_invalid_values=any(has_invalid_label_value(s) for s in before))
-    return errors + validate_metadata_update(new.metadata, old.metadata) + _without_verbs(new.rules)
+def _without_names(new: AnyBinding, old: AnyBinding | None, ctx: Context) -> list[FieldError]:
+    errors = check_each(new.subjects, _SUBJECTS, _NAMES)
+    return errors + check_present(new.role_ref.name, _ROLE_REF.child("name"))
 
 
-def _binding(ref: RoleRef, subjects: list[Subject], *, namespaced: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
-    kinds = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
-    if ref.api_group != _GROUP:
-        errors.append(not_supported(_ROLE_REF.child("apiGroup"), ref.api_group, (_GROUP,)))
-    errors += check_one_of(ref.kind, _ROLE_REF.child("kind"), kinds)
-    errors += check_form(ref.name, _ROLE_REF.child("name"), path_segment_name)
-    for i, subject in enumerate(subjects):
-        errors += _subject(subject, _SUBJECTS.index(i), namespaced=namespaced)
-    return errors
-
-
-def _without_names(ref: RoleRef, subjects: list[Subject]) -> list[FieldError]:
-    errors = [required(_SUBJECTS.index(i).child("name")) for i, s in enumerate(subjects) if not s.name]
-    return errors if ref.name else [*errors, required(_ROLE_REF.child("name"))]
+def _same_role(new: AnyBinding, old: AnyBinding, ctx: Context) -> list[FieldError]:
+    return check_immutable(new.role_ref, old.role_ref, _ROLE_REF)
 
 
 def _subject(subject: Subject, path: FieldPath, *, namespaced: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
     match subject.kind:
         case "ServiceAccount":
-            if subject.name:
-                faults = dns_subdomain(subject.name)
-                errors += [invalid(path.child("name"), subject.name, fault) for fault in faults]
-            if subject.api_group:
-                errors.append(not_supported(path.child("apiGroup"), subject.api_group, ("",)))
-            if not namespaced and not subject.namespace:
-                errors.append(required(path.child("namespace")))
+            errors = check_subdomain(subject.name or None, path.child("name"))
+            errors += check_one_of(subject.api_group, path.child("apiGroup"), ("",))
+            return (
+                errors if namespaced else errors + check_present(subject.namespace, path.child("namespace"))
+            )
         case "User" | "Group":
-            if subject.api_group != _GROUP:
-                errors.append(not_supported(path.child("apiGroup"), subject.api_group, (_GROUP,)))
+            return check_one_of(subject.api_group, path.child("apiGroup"), (_GROUP,))
         case _:
-            kinds = ("ServiceAccount", "User", "Group")
-            errors.append(not_supported(path.child("kind"), subject.kind, kinds))
-    return errors
+            return [not_supported(path.child("kind"), subject.kind, ("ServiceAccount", "User", "Group"))]
 
 
-def _create_binding(binding: RoleBinding, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(binding.metadata, path_segment_name, namespaced=True)
-    errors += _binding(binding.role_ref, binding.subjects, namespaced=True)
-    return errors + _without_names(binding.role_ref, binding.subjects)
+def _kind(rules: Step, last: Step, *changes: Step, namespaced: bool) -> Validator:
+    """Unlike elsewhere an update is asked for the kind's own rules first; `last` is derived from the types."""
+    name = made(path_segment_name, namespaced=namespaced)
+    update = (rules, changed, *changes, last)
+    return kind(path_segment_name, rules, create=(name, rules, last), update=update)
 
 
-def _create_cluster_binding(binding: ClusterRoleBinding, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(binding.metadata, path_segment_name, namespaced=False)
-    errors += _binding(binding.role_ref, binding.subjects, namespaced=False)
-    return errors + _without_names(binding.role_ref, binding.subjects)
-
-
-def _update_binding(new: RoleBinding, old: RoleBinding, ctx: Context) -> list[FieldError]:
-    errors = _binding(new.role_ref, new.subjects, namespaced=True)
-    errors += validate_metadata_update(new.metadata, old.metadata)
-    errors += check_immutable(new.role_ref, old.role_ref, _ROLE_REF)
-    return errors + _without_names(new.role_ref, new.subjects)
-
-
-def _update_cluster_binding(
-    new: ClusterRoleBinding, old: ClusterRoleBinding, ctx: Context
-) -> list[FieldError]:
-    errors = _binding(new.role_ref, new.subjects, namespaced=False)
-    errors += validate_metadata_update(new.metadata, old.metadata)
-    errors += check_immutable(new.role_ref, old.role_ref, _ROLE_REF)
-    return errors + _without_names(new.role_ref, new.subjects)
-
-
-ROLE: Final = Validator(create=_create_role, update=_update_role, status=None, name=path_segment_name)
-CLUSTER_ROLE: Final = Validator(
-    create=_create_cluster_role, update=_update_cluster_role, status=None, name=path_segment_name
-)
-ROLE_BINDING: Final = Validator(
-    create=_create_binding, update=_update_binding, status=None, name=path_segment_name
-)
-CLUSTER_ROLE_BINDING: Final = Validator(
-    create=_create_cluster_binding, update=_update_cluster_binding, status=None, name=path_segment_name
-)
+ROLE: Final = _kind(_role, _without_verbs, namespaced=True)
+CLUSTER_ROLE: Final = _kind(_cluster_role, _without_verbs, namespaced=False)
+ROLE_BINDING: Final = _kind(_binding(namespaced=True), _without_names, _same_role, namespaced=True)
+CLUSTER_ROLE_BINDING: Final = _kind(_binding(namespaced=False), _without_names, _same_role, namespaced=False)

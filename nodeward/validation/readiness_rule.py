@@ -12,32 +12,40 @@ from typing import Any, Final
 from nodeward.api.codec import same
 from nodeward.api.context import Context
 from nodeward.api.core_v1.references import Taint
-from nodeward.api.readiness_v1alpha1 import NodeReadinessRule, NodeReadinessRuleSpec
+from nodeward.api.readiness_v1alpha1 import (
+    ConditionRequirement,
+    NodeEvaluation,
+    NodeReadinessRule,
+    NodeReadinessRuleSpec,
+)
 from nodeward.base.fielderror import (
     FieldError,
-    duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
     too_few,
-    too_long,
-    too_many,
 )
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.rules.names import dns_subdomain, size
 from nodeward.rules.readiness_rules import ALL_OF, ANY_OF, BOOTSTRAP_ONLY, CONTINUOUS
 from nodeward.validation.checks import (
-    check_choice,
+    Distinct,
+    Fields,
     check_count,
+    check_distinct,
+    check_each,
     check_label_value,
     check_name,
     check_not_negative,
     check_one_of,
+    check_present,
+    check_size,
+    choice,
+    one_of,
+    unless_empty,
 )
-from nodeward.validation.meta.labels import validate_label_selector
-from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
-from nodeward.validation.validator import Validator
+from nodeward.validation.kinds import kind
+from nodeward.validation.meta.labels import is_empty, validate_label_selector
 
 TAINT_PREFIX: Final = "readiness.k8s.io/"
 CONDITIONS_LIMIT: Final = 32
@@ -52,49 +60,40 @@ _SPEC: Final = ROOT.child("spec")
 _STATUS: Final = ROOT.child("status")
 
 
-def _create(rule: NodeReadinessRule, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(rule.metadata, dns_subdomain, namespaced=False)
-    return errors + _spec(rule.spec) + _bootstrap(rule.spec)
+def _rule(new: NodeReadinessRule, old: NodeReadinessRule | None, ctx: Context) -> list[FieldError]:
+    return _spec(new.spec) + (_bootstrap(new.spec) if old is None else _changes(new.spec, old.spec))
 
 
-def _update(new: NodeReadinessRule, old: NodeReadinessRule, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    return errors + _spec(new.spec) + _changes(new.spec, old.spec)
+_SPEC_BEGIN: Final = Fields(NodeReadinessRuleSpec, enforcement_mode=choice(BOOTSTRAP_ONLY, CONTINUOUS))
 
 
 def _spec(spec: NodeReadinessRuleSpec) -> list[FieldError]:
-    errors = _conditions(spec)
-    at = _SPEC.child("enforcementMode")
-    errors += check_choice(spec.enforcement_mode, at, (BOOTSTRAP_ONLY, CONTINUOUS))
-    errors += _taint(spec.taint, _SPEC.child("taint"))
-    at = _SPEC.child("nodeSelector")
-    selector = spec.node_selector
+    errors = _conditions(spec) + _SPEC_BEGIN(spec, _SPEC) + _taint(spec.taint, _SPEC.child("taint"))
+    at, selector = _SPEC.child("nodeSelector"), spec.node_selector
     errors += validate_label_selector(selector, at)
-    if not selector.match_labels and not selector.match_expressions:
+    if is_empty(selector):
         errors.append(required(at, "nodeSelector must not be empty"))
-    if spec.condition_policy not in ("", ALL_OF, ANY_OF):
-        errors.append(not_supported(_SPEC.child("conditionPolicy"), spec.condition_policy, (ALL_OF, ANY_OF)))
-    return errors
+    return errors + check_one_of(
+        spec.condition_policy or None, _SPEC.child("conditionPolicy"), (ALL_OF, ANY_OF)
+    )
+
+
+_CONDITION: Final = Fields(
+    ConditionRequirement, required_status=choice(*_STATUSES), default_status=unless_empty(one_of(*_STATUSES))
+)
 
 
 def _conditions(spec: NodeReadinessRuleSpec) -> list[FieldError]:
     path = _SPEC.child("conditions")
     if not spec.conditions:
         return [too_few(path, 0, 1)]
-    count = len(spec.conditions)
-    errors = [too_many(path, count, CONDITIONS_LIMIT)] if count > CONDITIONS_LIMIT else []
-    seen: set[str] = set()
+    errors = check_count(spec.conditions, path, CONDITIONS_LIMIT)
+    types = Distinct()
     for i, each in enumerate(spec.conditions):
         at = path.index(i)
-        if not each.type:
-            errors.append(required(at.child("type")))
-        elif size(each.type) > CONDITION_TYPE_LIMIT:
-            errors.append(too_long(at.child("type"), CONDITION_TYPE_LIMIT))
-        if each.type in seen:
-            errors.append(duplicate(at, {"type": each.type}))
-        seen.add(each.type)
-        errors += check_choice(each.required_status, at.child("requiredStatus"), _STATUSES)
-        errors += check_one_of(each.default_status or None, at.child("defaultStatus"), _STATUSES)
+        errors += check_present(each.type, at.child("type"))
+        errors += check_size(each.type, at.child("type"), CONDITION_TYPE_LIMIT)
+        errors += types.add(each.type, at, {"type": each.type}) + _CONDITION(each, at)
     return errors
 
 
@@ -106,13 +105,12 @@ def _taint(taint: Taint, path: FieldPath) -> list[FieldError]:
     else:
         # Unlike upstream, whose rule is stored and then fails on every node.
         errors += check_label_value(taint.value, at)
-    at = path.child("effect")
-    if not taint.effect:
-        errors.append(required(at))
-    elif taint.effect not in _EFFECTS:
-        listed = ", ".join(f"'{effect}'" for effect in _EFFECTS)
-        errors.append(invalid(at, taint.effect, f"taint effect must be one of {listed}"))
-    return errors
+    return errors + check_name(taint.effect, path.child("effect"), _effect_faults)
+
+
+def _effect_faults(effect: str) -> list[str]:
+    listed = ", ".join(f"'{each}'" for each in _EFFECTS)
+    return [] if effect in _EFFECTS else [f"taint effect must be one of {listed}"]
 
 
 def _key_faults(key: str) -> list[str]:
@@ -169,8 +167,11 @@ def _changes(new: NodeReadinessRuleSpec, old: NodeReadinessRuleSpec) -> list[Fie
     return errors
 
 
+_EVALUATION: Final = Fields(NodeEvaluation, taint_status=one_of("Present", "Absent"))
+
+
 def _status(new: NodeReadinessRule, old: NodeReadinessRule, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
+    errors: list[FieldError] = []
     status = new.status
     for field, names in (
         ("appliedNodes", status.applied_nodes),
@@ -178,19 +179,11 @@ def _status(new: NodeReadinessRule, old: NodeReadinessRule, ctx: Context) -> lis
         ("nodeEvaluations", [each.node_name for each in status.node_evaluations]),
     ):
         path = _STATUS.child(field)
-        errors += check_count(names, path, STATUS_NODES_LIMIT)
-        seen: set[str] = set()
-        for i, name in enumerate(names):
-            if name in seen:
-                errors.append(duplicate(path.index(i), name))
-            seen.add(name)
-    for i, each in enumerate(status.node_evaluations):
-        if each.taint_status not in ("Present", "Absent"):
-            at = _STATUS.child("nodeEvaluations").index(i).child("taintStatus")
-            errors.append(not_supported(at, each.taint_status, ("Present", "Absent")))
+        errors += check_count(names, path, STATUS_NODES_LIMIT) + check_distinct(names, path)
+    errors += check_each(status.node_evaluations, _STATUS.child("nodeEvaluations"), _EVALUATION)
     errors += check_not_negative(status.observed_generation, _STATUS.child("observedGeneration"))
-    if status.dry_run_results is not None and not status.dry_run_results.summary:
-        errors.append(required(_STATUS.child("dryRunResults", "summary")))
+    if status.dry_run_results is not None:
+        errors += check_present(status.dry_run_results.summary, _STATUS.child("dryRunResults", "summary"))
     return errors
 
 
@@ -209,6 +202,4 @@ def _warnings(new: NodeReadinessRule, old: NodeReadinessRule | None, ctx: Contex
     ]
 
 
-NODE_READINESS_RULE: Final = Validator(
-    create=_create, update=_update, status=_status, name=dns_subdomain, warnings=_warnings
-)
+NODE_READINESS_RULE: Final = kind(dns_subdomain, _rule, namespaced=False, status=_status, warnings=_warnings)

@@ -6,16 +6,14 @@ from typing import Final
 
 from nodeward.api.context import Context
 from nodeward.api.scheduling_v1 import PriorityClass
-from nodeward.base.fielderror import FieldError, forbidden, not_supported, required
-from nodeward.base.fieldpath import ROOT, FieldPath
+from nodeward.base.fielderror import FieldError, forbidden
+from nodeward.base.fieldpath import ROOT
 from nodeward.rules.names import dns_subdomain
-from nodeward.validation.checks import check_immutable
+from nodeward.validation.checks import check_choice, check_immutable
+from nodeward.validation.kinds import changed, kind
 from nodeward.validation.meta.metadata import (
     METADATA,
-    validate_metadata,
-    validate_metadata_update,
 )
-from nodeward.validation.validator import Validator
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 #: The classes every cluster has.
@@ -36,36 +34,30 @@ def _fault_of_system_class(priority: PriorityClass) -> str:
     return f"globalDefault of {name} PriorityClass must be false" if priority.global_default else ""
 
 
-def validate_preemption_policy(policy: str, path: FieldPath) -> list[FieldError]:
-    match policy:
-        case "PreemptLowerPriority" | "Never":
-            return []
-        case "":
-            return [required(path)]
-        case _:
-            return [not_supported(path, policy, ("PreemptLowerPriority", "Never"))]
+POLICIES: Final = ("PreemptLowerPriority", "Never")
 
 
-def _create(priority: PriorityClass, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(priority.metadata, dns_subdomain, namespaced=False)
-    if priority.metadata.name.startswith(_PREFIX):
-        if fault := _fault_of_system_class(priority):
+def _class(new: PriorityClass, old: None, ctx: Context) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if new.metadata.name.startswith(_PREFIX):
+        if fault := _fault_of_system_class(new):
             detail = f"priority class names with '{_PREFIX}' prefix are reserved for system use only. error: {fault}"
             errors.append(forbidden(METADATA.child("name"), detail))
-    elif priority.value > HIGHEST_USER_PRIORITY:
+    elif new.value > HIGHEST_USER_PRIORITY:
         detail = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
         errors.append(forbidden(ROOT.child("value"), detail))
-    if priority.preemption_policy is not None:
-        errors += validate_preemption_policy(priority.preemption_policy, ROOT.child("preemptionPolicy"))
+    if new.preemption_policy is not None:
+        errors += check_choice(new.preemption_policy, ROOT.child("preemptionPolicy"), POLICIES)
     return errors
 
 
-def _update(new: PriorityClass, old: PriorityClass, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
+def _change(new: PriorityClass, old: PriorityClass, ctx: Context) -> list[FieldError]:
+    errors: list[FieldError] = []
     if new.value != old.value:
         errors.append(forbidden(ROOT.child("value"), "may not be changed in an update."))
-    at = ROOT.child("preemptionPolicy")
-    return errors + check_immutable(new.preemption_policy, old.preemption_policy, at)
+    return errors + check_immutable(
+        new.preemption_policy, old.preemption_policy, ROOT.child("preemptionPolicy")
+    )
 
 
-PRIORITY_CLASS: Final = Validator(create=_create, update=_update, status=None, name=dns_subdomain)
+PRIORITY_CLASS: Final = kind(dns_subdomain, _class, namespaced=False, update=(changed, _change))

@@ -24,18 +24,14 @@ from nodeward.validation.apps.counts import (
 )
 from nodeward.validation.apps.workloads import validate_chosen, validate_restarting, workload_warnings
 from nodeward.validation.checks import check_immutable, check_not_negative
+from nodeward.validation.kinds import changed, kind, made
 from nodeward.validation.meta.labels import (
     has_invalid_label_value,
     is_empty,
     is_usable,
     validate_label_selector,
 )
-from nodeward.validation.meta.metadata import (
-    validate_metadata,
-    validate_metadata_update,
-)
 from nodeward.validation.pod.pod import validate_pod_template_spec
-from nodeward.validation.validator import Validator
 
 _SPEC: Final = ROOT.child("spec")
 _STATUS: Final = ROOT.child("status")
@@ -85,22 +81,16 @@ def _daemon_set(spec: DaemonSetSpec, old: DaemonSetSpec | None, ctx: Context) ->
     return errors + _strategy(spec.update_strategy) + validate_counts(spec, _SPEC, "revision_history_limit")
 
 
-def _create(daemons: DaemonSet, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(daemons.metadata, dns_subdomain, namespaced=True)
-    return errors + _daemon_set(daemons.spec, None, ctx)
+def _rules(new: DaemonSet, old: DaemonSet | None, ctx: Context) -> list[FieldError]:
+    return _daemon_set(new.spec, old.spec if old else None, ctx)
 
 
-def _update(new: DaemonSet, old: DaemonSet, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    errors += check_immutable(new.spec.selector, old.spec.selector, _SELECTOR)
-    return errors + _daemon_set(new.spec, old.spec, ctx)
+def _same_selector(new: DaemonSet, old: DaemonSet, ctx: Context) -> list[FieldError]:
+    return check_immutable(new.spec.selector, old.spec.selector, _SELECTOR)
 
 
 def _status(new: DaemonSet, old: DaemonSet, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    errors += validate_counts(
-        new.status,
-        _STATUS,
+    counts = (
         "current_number_scheduled",
         "number_misscheduled",
         "desired_number_scheduled",
@@ -112,6 +102,7 @@ def _status(new: DaemonSet, old: DaemonSet, ctx: Context) -> list[FieldError]:
         "collision_count",
     )
     at = _STATUS.child("collisionCount")
+    errors = validate_counts(new.status, _STATUS, *counts)
     return errors + validate_not_decremented(new.status.collision_count, old.status.collision_count, at)
 
 
@@ -121,28 +112,20 @@ def _warnings(new: DaemonSet, old: DaemonSet | None, ctx: Context) -> list[str]:
     return workload_warnings(new.metadata, None, new.spec.template, ctx, names_pods=False)
 
 
-def _revision(revision: ControllerRevision) -> list[FieldError]:
-    errors = validate_metadata(revision.metadata, dns_subdomain, namespaced=True)
-    return errors + check_not_negative(revision.revision, ROOT.child("revision"))
+def _revision(new: ControllerRevision, old: ControllerRevision | None, ctx: Context) -> list[FieldError]:
+    errors, at = check_not_negative(new.revision, ROOT.child("revision")), ROOT.child("data")
+    if old is not None:
+        return errors + check_immutable(new.data, old.data, at)
+    if new.data is None:
+        return [*errors, required(at, "data is mandatory")]
+    return (
+        errors if isinstance(new.data, dict) else [*errors, required(at, "data must be a valid JSON object")]
+    )
 
 
-def _create_revision(revision: ControllerRevision, ctx: Context) -> list[FieldError]:
-    errors = _revision(revision)
-    if revision.data is None:
-        errors.append(required(ROOT.child("data"), "data is mandatory"))
-    elif not isinstance(revision.data, dict):
-        errors.append(required(ROOT.child("data"), "data must be a valid JSON object"))
-    return errors
-
-
-def _update_revision(new: ControllerRevision, old: ControllerRevision, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    return errors + _revision(new) + check_immutable(new.data, old.data, ROOT.child("data"))
-
-
-DAEMON_SET: Final = Validator(
-    create=_create, update=_update, status=_status, name=dns_subdomain, warnings=_warnings
+DAEMON_SET: Final = kind(
+    dns_subdomain, _rules, update=(changed, _same_selector, _rules), status=_status, warnings=_warnings
 )
-CONTROLLER_REVISION: Final = Validator(
-    create=_create_revision, update=_update_revision, status=None, name=dns_subdomain
+CONTROLLER_REVISION: Final = kind(
+    dns_subdomain, _revision, update=(changed, made(dns_subdomain, namespaced=True), _revision)
 )

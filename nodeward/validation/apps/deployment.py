@@ -25,6 +25,7 @@ from nodeward.validation.apps.counts import (
     validate_not_decremented,
 )
 from nodeward.validation.apps.workloads import (
+    validate_availability,
     validate_parts,
     validate_replica_template,
     validate_selector,
@@ -32,11 +33,7 @@ from nodeward.validation.apps.workloads import (
     workload_warnings,
 )
 from nodeward.validation.checks import check_immutable, check_not_negative
-from nodeward.validation.meta.metadata import (
-    validate_metadata,
-    validate_metadata_update,
-)
-from nodeward.validation.validator import Validator
+from nodeward.validation.kinds import changed, kind
 
 _SPEC: Final = ROOT.child("spec")
 _STATUS: Final = ROOT.child("status")
@@ -81,9 +78,10 @@ def _strategy(strategy: DeploymentStrategy) -> list[FieldError]:
             return [not_supported(path, strategy, ("Recreate", "RollingUpdate"))]
 
 
-def _deployment(spec: DeploymentSpec, old: DeploymentSpec | None, ctx: Context) -> list[FieldError]:
+def _deployment(new: Deployment, old: Deployment | None, ctx: Context) -> list[FieldError]:
+    spec = new.spec
     errors = validate_counts(spec, _SPEC, "replicas")
-    errors += _selected(spec, old.template if old else None, ctx)
+    errors += _selected(spec, old.spec.template if old else None, ctx)
     errors += _strategy(spec.strategy)
     errors += validate_counts(spec, _SPEC, "min_ready_seconds", "revision_history_limit")
     if spec.progress_deadline_seconds is not None:
@@ -94,83 +92,52 @@ def _deployment(spec: DeploymentSpec, old: DeploymentSpec | None, ctx: Context) 
     return errors
 
 
-def _create_deployment(deployment: Deployment, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(deployment.metadata, dns_subdomain, namespaced=True)
-    return errors + _deployment(deployment.spec, None, ctx)
-
-
-def _update_deployment(new: Deployment, old: Deployment, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    errors += _deployment(new.spec, old.spec, ctx)
-    return errors + check_immutable(new.spec.selector, old.spec.selector, _SELECTOR)
-
-
-def _availability(ready: int, available: int) -> list[FieldError]:
-    if available <= ready:
-        return []
-    return [invalid(_STATUS.child("availableReplicas"), available, "cannot be greater than readyReplicas")]
+def _same_selector(
+    new: Deployment | ReplicaSet, old: Deployment | ReplicaSet, ctx: Context
+) -> list[FieldError]:
+    return check_immutable(new.spec.selector, old.spec.selector, _SELECTOR)
 
 
 def _deployment_status(new: Deployment, old: Deployment, ctx: Context) -> list[FieldError]:
     status = new.status
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    errors += validate_counts(
-        status,
-        _STATUS,
-        "observed_generation",
-        "replicas",
-        "updated_replicas",
-        "ready_replicas",
-        "available_replicas",
-        "unavailable_replicas",
-        "terminating_replicas",
-        "collision_count",
-    )
     parts = ("updated_replicas", "ready_replicas", "available_replicas")
+    counts = ("observed_generation", "replicas", *parts, "unavailable_replicas", "terminating_replicas")
+    errors = validate_counts(status, _STATUS, *counts, "collision_count")
     errors += validate_parts(status, status.replicas, _STATUS, *parts)
-    errors += _availability(status.ready_replicas, status.available_replicas)
+    errors += validate_availability(status.ready_replicas, status.available_replicas, "readyReplicas")
     at = _STATUS.child("collisionCount")
     return errors + validate_not_decremented(status.collision_count, old.status.collision_count, at)
 
 
-def _create_replica_set(replicas: ReplicaSet, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(replicas.metadata, dns_subdomain, namespaced=True)
-    errors += validate_counts(replicas.spec, _SPEC, "replicas", "min_ready_seconds")
-    return errors + _selected(replicas.spec, None, ctx)
-
-
-def _update_replica_set(new: ReplicaSet, old: ReplicaSet, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    errors += validate_counts(new.spec, _SPEC, "replicas", "min_ready_seconds")
-    errors += _selected(new.spec, old.spec.template, ctx)
-    return errors + check_immutable(new.spec.selector, old.spec.selector, _SELECTOR)
+def _replica_set(new: ReplicaSet, old: ReplicaSet | None, ctx: Context) -> list[FieldError]:
+    errors = validate_counts(new.spec, _SPEC, "replicas", "min_ready_seconds")
+    return errors + _selected(new.spec, old.spec.template if old else None, ctx)
 
 
 def _replica_set_status(new: ReplicaSet, old: ReplicaSet, ctx: Context) -> list[FieldError]:
     status = new.status
     parts = ("fully_labeled_replicas", "ready_replicas", "available_replicas")
-    errors = validate_metadata_update(new.metadata, old.metadata)
     counts = ("replicas", *parts, "observed_generation", "terminating_replicas")
-    errors += validate_counts(status, _STATUS, *counts)
+    errors = validate_counts(status, _STATUS, *counts)
     errors += validate_parts(status, status.replicas, _STATUS, *parts)
-    return errors + _availability(status.ready_replicas, status.available_replicas)
+    return errors + validate_availability(status.ready_replicas, status.available_replicas, "readyReplicas")
 
 
 def _warnings(new: Deployment | ReplicaSet, old: Deployment | ReplicaSet | None, ctx: Context) -> list[str]:
     return workload_warnings(new.metadata, old.metadata if old else None, new.spec.template, ctx)
 
 
-DEPLOYMENT: Final = Validator(
-    create=_create_deployment,
-    update=_update_deployment,
+DEPLOYMENT: Final = kind(
+    dns_subdomain,
+    _deployment,
+    update=(changed, _deployment, _same_selector),
     status=_deployment_status,
-    name=dns_subdomain,
     warnings=_warnings,
 )
-REPLICA_SET: Final = Validator(
-    create=_create_replica_set,
-    update=_update_replica_set,
+REPLICA_SET: Final = kind(
+    dns_subdomain,
+    _replica_set,
+    update=(changed, _replica_set, _same_selector),
     status=_replica_set_status,
-    name=dns_subdomain,
     warnings=_warnings,
 )

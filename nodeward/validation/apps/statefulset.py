@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
-from nodeward.api.apps_v1 import StatefulSet, StatefulSetSpec
+from nodeward.api.apps_v1 import StatefulSet, StatefulSetPersistentVolumeClaimRetentionPolicy, StatefulSetSpec
 from nodeward.api.context import Context
 from nodeward.api.core_v1.pod import PodTemplateSpec
 from nodeward.api.core_v1.volume import Volume
 from nodeward.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
-from nodeward.base.fielderror import FieldError, invalid, not_supported, required
+from nodeward.base.fielderror import FieldError, invalid, required
 from nodeward.base.fieldpath import ROOT
 from nodeward.rules.int_or_percent import amount
 from nodeward.rules.names import dns_label
@@ -25,6 +25,7 @@ from nodeward.validation.apps.counts import (
     validate_not_decremented,
 )
 from nodeward.validation.apps.workloads import (
+    validate_availability,
     validate_chosen,
     validate_parts,
     validate_restarting,
@@ -32,16 +33,14 @@ from nodeward.validation.apps.workloads import (
     validate_selector_usable,
     workload_warnings,
 )
-from nodeward.validation.checks import check_immutable, check_label, check_not_negative
+from nodeward.validation.checks import Fields, check_immutable, check_label, check_not_negative, one_of
+from nodeward.validation.kinds import changed, kind
 from nodeward.validation.meta.labels import is_empty, is_usable, validate_labels
 from nodeward.validation.meta.metadata import (
     validate_annotations,
-    validate_metadata,
-    validate_metadata_update,
 )
 from nodeward.validation.pod.pod import validate_pod_template_spec
 from nodeward.validation.pod.volume_claim import validate_claim_spec
-from nodeward.validation.validator import Validator
 
 _SPEC: Final = ROOT.child("spec")
 _STATUS: Final = ROOT.child("status")
@@ -77,17 +76,11 @@ def _strategy(spec: StatefulSetSpec, *, may_recreate: bool) -> list[FieldError]:
     return errors
 
 
-def _retention(spec: StatefulSetSpec) -> list[FieldError]:
-    policy = spec.persistent_volume_claim_retention_policy
-    if policy is None:
-        return []
-    at = _SPEC.child("persistentVolumeClaimRetentionPolicy")
-    fields = (("whenDeleted", policy.when_deleted), ("whenScaled", policy.when_scaled))
-    return [
-        not_supported(at.child(field), value, ("Retain", "Delete"))
-        for field, value in fields
-        if value not in ("Retain", "Delete")
-    ]
+_RETENTION: Final = Fields(
+    StatefulSetPersistentVolumeClaimRetentionPolicy,
+    when_deleted=one_of("Retain", "Delete"),
+    when_scaled=one_of("Retain", "Delete"),
+)
 
 
 def _template(spec: StatefulSetSpec) -> PodTemplateSpec:
@@ -115,7 +108,8 @@ def _spec(spec: StatefulSetSpec, old: StatefulSetSpec | None, ctx: Context) -> l
         errors.append(invalid(at, spec.pod_management_policy, "must be 'OrderedReady' or 'Parallel'"))
     may_recreate = ctx.on(_RECREATE_GATE) or (old is not None and old.update_strategy.type == "Recreate")
     errors += _strategy(spec, may_recreate=may_recreate)
-    errors += _retention(spec)
+    at = _SPEC.child("persistentVolumeClaimRetentionPolicy")
+    errors += _RETENTION(spec.persistent_volume_claim_retention_policy, at)
     if old is None:
         for i, claim in enumerate(spec.volume_claim_templates):
             claim_at = _SPEC.child("volumeClaimTemplates").index(i).child("spec")
@@ -150,15 +144,13 @@ def _spec_of_old(old: StatefulSetSpec, ctx: Context) -> list[FieldError]:
     return validate_pod_template_spec(_template(old), _TEMPLATE, ctx, old.template)
 
 
-def _create(stateful: StatefulSet, ctx: Context) -> list[FieldError]:
-    return validate_metadata(stateful.metadata, dns_label, namespaced=True) + _spec(stateful.spec, None, ctx)
+def _rules(new: StatefulSet, old: StatefulSet | None, ctx: Context) -> list[FieldError]:
+    return _spec(new.spec, old.spec if old else None, ctx)
 
 
-def _update(new: StatefulSet, old: StatefulSet, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    errors += _spec(new.spec, old.spec, ctx)
+def _change(new: StatefulSet, old: StatefulSet, ctx: Context) -> list[FieldError]:
     now, was = new.spec, old.spec
-    errors += check_immutable(now.selector, was.selector, _SELECTOR)
+    errors = check_immutable(now.selector, was.selector, _SELECTOR)
     claims = _SPEC.child("volumeClaimTemplates")
     errors += check_immutable(now.volume_claim_templates, was.volume_claim_templates, claims)
     errors += check_immutable(now.service_name, was.service_name, _SPEC.child("serviceName"))
@@ -166,17 +158,19 @@ def _update(new: StatefulSet, old: StatefulSet, ctx: Context) -> list[FieldError
     return errors + check_immutable(now.pod_management_policy, was.pod_management_policy, policy)
 
 
-def _status(new: StatefulSet, old: StatefulSet, ctx: Context) -> list[FieldError]:
+def _counts(new: StatefulSet, old: StatefulSet, ctx: Context) -> list[FieldError]:
     status = new.status
     parts = ("ready_replicas", "current_replicas", "updated_replicas", "available_replicas")
     errors = validate_counts(status, _STATUS, "replicas", *parts, "observed_generation", "collision_count")
     errors += validate_parts(status, status.replicas, _STATUS, *parts)
-    if status.available_replicas > status.ready_replicas:
-        at = _STATUS.child("availableReplicas")
-        errors.append(invalid(at, status.available_replicas, "cannot be greater than status.readyReplicas"))
-    errors += validate_metadata_update(new.metadata, old.metadata)
+    return errors + validate_availability(
+        status.ready_replicas, status.available_replicas, "status.readyReplicas"
+    )
+
+
+def _collisions(new: StatefulSet, old: StatefulSet, ctx: Context) -> list[FieldError]:
     at = _STATUS.child("collisionCount")
-    return errors + validate_not_decremented(status.collision_count, old.status.collision_count, at)
+    return validate_not_decremented(new.status.collision_count, old.status.collision_count, at)
 
 
 def _warnings(new: StatefulSet, old: StatefulSet | None, ctx: Context) -> list[str]:
@@ -191,6 +185,10 @@ def _warnings(new: StatefulSet, old: StatefulSet | None, ctx: Context) -> list[s
     ]
 
 
-STATEFUL_SET: Final = Validator(
-    create=_create, update=_update, status=_status, name=dns_label, warnings=_warnings
+STATEFUL_SET: Final = kind(
+    dns_label,
+    _rules,
+    update=(changed, _rules, _change),
+    status=(_counts, changed, _collisions),
+    warnings=_warnings,
 )

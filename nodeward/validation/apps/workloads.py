@@ -83,6 +83,13 @@ def validate_selector_usable(
     return [] if is_usable(selector) else [invalid(path, selector, detail)]
 
 
+def validate_availability(ready: int, available: int, of: str) -> list[FieldError]:
+    """Who is available is ready. `of`: how the answer calls the ready ones."""
+    if available <= ready:
+        return []
+    return [invalid(ROOT.child("status", "availableReplicas"), available, f"cannot be greater than {of}")]
+
+
 def validate_parts(status: KubeStruct, total: int, path: FieldPath, *names: str) -> list[FieldError]:
     """No counter of a status is more than `total`, the number of replicas it is a part of."""
     detail = "cannot be greater than status.replicas"

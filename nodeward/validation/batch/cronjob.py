@@ -14,8 +14,8 @@ from nodeward.validation.apps.counts import validate_counts
 from nodeward.validation.apps.workloads import workload_warnings
 from nodeward.validation.batch.job import validate_job_spec
 from nodeward.validation.checks import check_choice
-from nodeward.validation.meta.metadata import METADATA, validate_metadata, validate_metadata_update
-from nodeward.validation.validator import Validator
+from nodeward.validation.kinds import kind
+from nodeward.validation.meta.metadata import METADATA
 
 _SPEC: Final = ROOT.child("spec")
 #: The jobs made are called after the cron job, with a dash and ten digits.
@@ -64,21 +64,12 @@ def _template(spec: CronJobSpec, old: CronJobSpec | None, ctx: Context) -> list[
     return errors
 
 
-def _create(cron: CronJob, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(cron.metadata, dns_subdomain, namespaced=True)
-    errors += _spec(cron.spec, None, ctx)
-    if size(cron.metadata.name) > _NAME_LIMIT:
+def _cron(new: CronJob, old: CronJob | None, ctx: Context) -> list[FieldError]:
+    errors = _spec(new.spec, old.spec if old else None, ctx)
+    if old is None and size(new.metadata.name) > _NAME_LIMIT:
         detail = f"must be no more than {_NAME_LIMIT} characters"
-        errors.append(invalid(METADATA.child("name"), cron.metadata.name, detail))
+        errors.append(invalid(METADATA.child("name"), new.metadata.name, detail))
     return errors
-
-
-def _update(new: CronJob, old: CronJob, ctx: Context) -> list[FieldError]:
-    return validate_metadata_update(new.metadata, old.metadata) + _spec(new.spec, old.spec, ctx)
-
-
-def _status(new: CronJob, old: CronJob, ctx: Context) -> list[FieldError]:
-    return validate_metadata_update(new.metadata, old.metadata)
 
 
 def _warnings(new: CronJob, old: CronJob | None, ctx: Context) -> list[str]:
@@ -94,6 +85,4 @@ def _warnings(new: CronJob, old: CronJob | None, ctx: Context) -> list[str]:
     ]
 
 
-CRON_JOB: Final = Validator(
-    create=_create, update=_update, status=_status, name=dns_subdomain, warnings=_warnings
-)
+CRON_JOB: Final = kind(dns_subdomain, _cron, status=lambda new, old, ctx: [], warnings=_warnings)

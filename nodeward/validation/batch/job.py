@@ -32,17 +32,16 @@ from nodeward.validation.checks import (
     check_immutable,
     check_kept,
     check_one_of,
+    check_present,
     check_size,
     check_subdomain,
 )
+from nodeward.validation.kinds import kind
 from nodeward.validation.meta.labels import has_invalid_label_value, is_usable, validate_label_selector
 from nodeward.validation.meta.metadata import (
     METADATA,
-    validate_metadata,
-    validate_metadata_update,
 )
 from nodeward.validation.pod.pod import validate_pod_template_spec
-from nodeward.validation.validator import Validator
 
 _SPEC: Final = ROOT.child("spec")
 _MANAGED_BY_LIMIT: Final = 63
@@ -56,14 +55,13 @@ LEGACY_LABELS: Final = ("controller-uid", "job-name")
 LABELS: Final = (CONTROLLER_UID, JOB_NAME)
 
 
-def _generated_selector(job: Job, *, with_prefixed: bool) -> list[FieldError]:
+def _generated_selector(job: Job) -> list[FieldError]:
     """Unless the user made the selector, it and the template's labels are those the server generates."""
     if job.spec.manual_selector or job.spec.selector is None:
         return []
-    errors = [] if job.metadata.uid else [required(METADATA.child("uid"))]
-    names = (*LEGACY_LABELS, *(LABELS if with_prefixed else ()))
+    errors = check_present(job.metadata.uid, METADATA.child("uid"))
     values = (job.metadata.uid, job.metadata.name)
-    expected = {name: values[i % 2] for i, name in enumerate(names)}
+    expected = dict(zip((*LEGACY_LABELS, *LABELS), values * 2, strict=True))
     at = _SPEC.child("template", "metadata", "labels")
     labels = job.spec.template.metadata.labels
     for name, value in expected.items():
@@ -210,17 +208,16 @@ def _with_selector(job: Job, old: Job | None, ctx: Context) -> list[FieldError]:
     return errors
 
 
-def _create(job: Job, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(job.metadata, dns_subdomain, namespaced=True)
-    errors += _generated_selector(job, with_prefixed=True)
-    return errors + _with_selector(job, None, ctx) + _hostnames(job)
+def _job(new: Job, old: Job | None, ctx: Context) -> list[FieldError]:
+    errors = (
+        _with_selector(new, old, ctx) if old else _generated_selector(new) + _with_selector(new, None, ctx)
+    )
+    return errors + (_changes(new, old, ctx) if old else []) + _hostnames(new)
 
 
-def _update(new: Job, old: Job, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    errors += _with_selector(new, old, ctx)
+def _changes(new: Job, old: Job, ctx: Context) -> list[FieldError]:
     now, was = new.spec, old.spec
-    errors += _completions_change(now, was)
+    errors = _completions_change(now, was)
     errors += check_immutable(now.selector, was.selector, _SPEC.child("selector"))
     errors += _template_change(new, old, ctx)
     for field, value, before in (
@@ -231,7 +228,7 @@ def _update(new: Job, old: Job, ctx: Context) -> list[FieldError]:
         ("successPolicy", now.success_policy, was.success_policy),
     ):
         errors += check_immutable(value, before, _SPEC.child(field))
-    return errors + _scheduling_change(now, was) + _hostnames(new)
+    return errors + _scheduling_change(now, was)
 
 
 def _completions_change(new: JobSpec, old: JobSpec) -> list[FieldError]:
@@ -325,12 +322,8 @@ def _resized(old: list[Container], new: list[Container]) -> list[Container]:
     ]
 
 
-def _status(new: Job, old: Job, ctx: Context) -> list[FieldError]:
-    return validate_metadata_update(new.metadata, old.metadata) + validate_job_status(new, old, ctx)
-
-
 def _warnings(new: Job, old: Job | None, ctx: Context) -> list[str]:
     return workload_warnings(new.metadata, old.metadata if old else None, new.spec.template, ctx)
 
 
-JOB: Final = Validator(create=_create, update=_update, status=_status, name=dns_subdomain, warnings=_warnings)
+JOB: Final = kind(dns_subdomain, _job, status=validate_job_status, warnings=_warnings)

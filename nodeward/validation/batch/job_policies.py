@@ -14,27 +14,29 @@ from nodeward.api.batch_v1 import (
     SuccessPolicyRule,
 )
 from nodeward.api.context import Context
-from nodeward.api.scheduling_v1alpha3 import WorkloadPodGroupResourceClaim
+from nodeward.api.scheduling_v1alpha3 import TopologyConstraint, WorkloadPodGroupResourceClaim
 from nodeward.base.fielderror import (
     OMITTED,
     FieldError,
-    duplicate,
     forbidden,
     invalid,
-    not_supported,
     quote,
     required,
-    too_many,
 )
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import dns_label, label_key_faults
 from nodeward.validation.batch.indexes import IndexesFault, count_indexes
 from nodeward.validation.checks import (
+    Distinct,
+    Fields,
     check_count,
+    check_each,
     check_not_negative,
+    check_one_of,
     check_qualified,
     check_size,
     check_subdomain,
+    name,
 )
 from nodeward.validation.meta.unions import validate_exactly_one
 
@@ -46,8 +48,10 @@ _INDEXES_LIMIT: Final = 64 * 1024
 _CLAIMS_LIMIT: Final = 4
 
 
-def _valid(values: tuple[str, ...]) -> str:
-    return f"valid values: [{' '.join(quote(value) for value in values)}]"
+def _choice(value: str, path: FieldPath, values: tuple[str, ...]) -> list[FieldError]:
+    if value:
+        return check_one_of(value, path, values)
+    return [required(path, f"valid values: [{' '.join(quote(each) for each in values)}]")]
 
 
 def validate_pod_failure_policy(policy: PodFailurePolicy, spec: JobSpec, path: FieldPath) -> list[FieldError]:
@@ -63,24 +67,18 @@ def validate_pod_failure_policy(policy: PodFailurePolicy, spec: JobSpec, path: F
 def _failure_rule(
     rule: PodFailurePolicyRule, spec: JobSpec, names: set[str], path: FieldPath
 ) -> list[FieldError]:
-    errors: list[FieldError] = []
     at = path.child("action")
-    if not rule.action:
-        errors.append(required(at, _valid(_ACTIONS)))
-    elif rule.action == "FailIndex":
-        if spec.backoff_limit_per_index is None:
-            errors.append(invalid(at, rule.action, "requires the backoffLimitPerIndex to be set"))
-    elif rule.action not in _ACTIONS:
-        errors.append(not_supported(at, rule.action, _ACTIONS))
-    if rule.on_exit_codes is not None:
-        errors += _exit_codes(rule.on_exit_codes, names, path.child("onExitCodes"))
-    if rule.on_pod_conditions:
-        errors += _conditions(rule.on_pod_conditions, path.child("onPodConditions"))
-    if rule.on_exit_codes is not None and rule.on_pod_conditions:
-        errors.append(
-            invalid(path, OMITTED, "specifying both OnExitCodes and OnPodConditions is not supported")
-        )
-    if rule.on_exit_codes is None and not rule.on_pod_conditions:
+    errors = _choice(rule.action, at, _ACTIONS)
+    if rule.action == "FailIndex" and spec.backoff_limit_per_index is None:
+        errors.append(invalid(at, rule.action, "requires the backoffLimitPerIndex to be set"))
+    codes, conditions = rule.on_exit_codes, rule.on_pod_conditions
+    if codes is not None:
+        errors += _exit_codes(codes, names, path.child("onExitCodes"))
+    errors += _conditions(conditions, path.child("onPodConditions"))
+    if codes is not None and conditions:
+        detail = "specifying both OnExitCodes and OnPodConditions is not supported"
+        errors.append(invalid(path, OMITTED, detail))
+    if codes is None and not conditions:
         errors.append(invalid(path, OMITTED, "specifying one of OnExitCodes and OnPodConditions is required"))
     return errors
 
@@ -88,27 +86,19 @@ def _failure_rule(
 def _exit_codes(
     codes: PodFailurePolicyOnExitCodesRequirement, names: set[str], path: FieldPath
 ) -> list[FieldError]:
-    errors: list[FieldError] = []
-    at = path.child("operator")
-    if not codes.operator:
-        errors.append(required(at, _valid(("In", "NotIn"))))
-    elif codes.operator not in ("In", "NotIn"):
-        errors.append(not_supported(at, codes.operator, ("In", "NotIn")))
+    errors = _choice(codes.operator, path.child("operator"), ("In", "NotIn"))
     if codes.container_name is not None and codes.container_name not in names:
         detail = "must be one of the container or initContainer names in the pod template"
         errors.append(invalid(path.child("containerName"), codes.container_name, detail))
     at, values = path.child("values"), codes.values
     if not values:
         errors.append(invalid(at, values, "at least one value is required"))
-    elif len(values) > _EXIT_CODES_LIMIT:
-        errors.append(too_many(at, len(values), _EXIT_CODES_LIMIT))
-    seen: set[int] = set()
+    errors += check_count(values, at, _EXIT_CODES_LIMIT)
+    seen = Distinct()
     for i, value in enumerate(values):
         if codes.operator == "In" and value == 0:
             errors.append(invalid(at.index(i), value, "must not be 0 for the In operator"))
-        if value in seen:
-            errors.append(duplicate(at.index(i), value))
-        seen.add(value)
+        errors += seen.add(value, at.index(i))
     if values != sorted(values):
         errors.append(invalid(at, values, "must be ordered"))
     return errors
@@ -119,10 +109,7 @@ def _conditions(patterns: list[PodFailurePolicyOnPodConditionsPattern], path: Fi
     for i, pattern in enumerate(patterns):
         at = path.index(i)
         errors += check_qualified(pattern.type, at.child("type"))
-        if not pattern.status:
-            errors.append(required(at.child("status"), _valid(_STATUSES)))
-        elif pattern.status not in _STATUSES:
-            errors.append(not_supported(at.child("status"), pattern.status, _STATUSES))
+        errors += _choice(pattern.status, at.child("status"), _STATUSES)
     return errors
 
 
@@ -166,6 +153,9 @@ def _success_rule(rule: SuccessPolicyRule, completions: int, path: FieldPath) ->
     return errors
 
 
+_TOPOLOGY: Final = Fields(TopologyConstraint, key=name(label_key_faults))
+
+
 def validate_job_scheduling(
     scheduling: JobSchedulingConfiguration | None, parallelism: int, path: FieldPath, ctx: Context
 ) -> list[FieldError]:
@@ -187,39 +177,35 @@ def validate_job_scheduling(
             detail = f"must not be greater than parallelism ({parallelism})"
             errors.append(invalid(at.child("gang", "minCount"), count, detail))
     if scheduling.scheduling_constraints is not None:
-        at = path.child("schedulingConstraints", "topology")
-        topology = scheduling.scheduling_constraints.topology
-        errors += check_count(topology, at, 1)
-        for i, constraint in enumerate(topology):
-            key = at.index(i).child("key")
-            faults = label_key_faults(constraint.key)
-            errors += [invalid(key, constraint.key, f) for f in faults] if constraint.key else [required(key)]
+        at, topology = (
+            path.child("schedulingConstraints", "topology"),
+            scheduling.scheduling_constraints.topology,
+        )
+        errors += check_count(topology, at, 1) + check_each(topology, at, _TOPOLOGY)
     if mode is not None:
         members = {"single": mode.single is not None, "all": mode.all is not None}
         errors += validate_exactly_one(path.child("disruptionMode"), members)
     return errors + _claims(scheduling.resource_claims, path.child("resourceClaims"))
 
 
+_CLAIM: Final = Fields(
+    WorkloadPodGroupResourceClaim,
+    name=name(dns_label),
+    resource_claim_name=check_subdomain,
+    resource_claim_template_name=check_subdomain,
+)
+
+
 def _claims(claims: list[WorkloadPodGroupResourceClaim], path: FieldPath) -> list[FieldError]:
-    if len(claims) > _CLAIMS_LIMIT:
-        return [too_many(path, len(claims), _CLAIMS_LIMIT)]
-    errors: list[FieldError] = []
+    if errors := check_count(claims, path, _CLAIMS_LIMIT):
+        return errors
+    names = Distinct()
     for i, claim in enumerate(claims):
         at = path.index(i)
-        if any(claim.name == other.name for other in claims[:i]):
-            errors.append(duplicate(at, {"name": claim.name}))
+        errors += names.add(claim.name, at, {"name": claim.name})
         members = {
             "resourceClaimName": claim.resource_claim_name is not None,
             "resourceClaimTemplateName": claim.resource_claim_template_name is not None,
         }
-        errors += validate_exactly_one(at, members)
-        name = at.child("name")
-        errors += (
-            [invalid(name, claim.name, f) for f in dns_label(claim.name)] if claim.name else [required(name)]
-        )
-        for field, value in (
-            ("resourceClaimName", claim.resource_claim_name),
-            ("resourceClaimTemplateName", claim.resource_claim_template_name),
-        ):
-            errors += check_subdomain(value, at.child(field))
+        errors += validate_exactly_one(at, members) + _CLAIM(claim, at)
     return errors

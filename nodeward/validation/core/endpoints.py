@@ -8,26 +8,27 @@ from nodeward.api.context import Context
 from nodeward.api.core_v1.service import EndpointAddress, EndpointPort, Endpoints, EndpointSubset
 from nodeward.base.fielderror import FieldError, required
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.rules.names import dns_subdomain
-from nodeward.validation.checks import check_choice, check_label, check_port, check_qualified, check_subdomain
+from nodeward.rules.names import dns_label, dns_subdomain
+from nodeward.validation.checks import (
+    Fields,
+    check_label,
+    check_port,
+    check_qualified,
+    check_subdomain,
+    choice,
+    name,
+    unless_empty,
+)
 from nodeward.validation.core.endpoints_addresses import validate_endpoint_ip
 from nodeward.validation.core.service import PROTOCOLS
 from nodeward.validation.core.service_warnings import endpoints_warnings
+from nodeward.validation.kinds import changed, kind, made
 from nodeward.validation.meta.addresses import validate_ip
-from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
-from nodeward.validation.validator import Validator
 
 
-def _create(endpoints: Endpoints, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(endpoints.metadata, dns_subdomain, namespaced=True)
-    return errors + _subsets(endpoints.subsets, ctx)
-
-
-def _update(new: Endpoints, old: Endpoints, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    errors += validate_metadata(new.metadata, dns_subdomain, namespaced=True)
+def _endpoints(new: Endpoints, old: Endpoints | None, ctx: Context) -> list[FieldError]:
     # Subsets that were stored under older rules stay as they are.
-    return errors if new.subsets == old.subsets else errors + _subsets(new.subsets, ctx)
+    return [] if old is not None and new.subsets == old.subsets else _subsets(new.subsets, ctx)
 
 
 def _subsets(subsets: list[EndpointSubset], ctx: Context) -> list[FieldError]:
@@ -52,17 +53,19 @@ def _address(address: EndpointAddress, path: FieldPath, ctx: Context) -> list[Fi
     return errors + validate_endpoint_ip(address.ip, path.child("ip"))
 
 
+_PORT: Final = Fields(
+    EndpointPort, port=check_port, protocol=choice(*PROTOCOLS), app_protocol=check_qualified
+)
+
+
 def _port(port: EndpointPort, needs_name: bool, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if port.name:
-        errors += check_label(port.name, path.child("name"))
-    elif needs_name:
-        errors.append(required(path.child("name")))
-    errors += check_port(port.port, path.child("port"))
-    errors += check_choice(port.protocol, path.child("protocol"), PROTOCOLS)
-    return errors + check_qualified(port.app_protocol, path.child("appProtocol"))
+    check = name(dns_label) if needs_name else unless_empty(check_label)
+    return check(port.name, path.child("name")) + _PORT(port, path)
 
 
-ENDPOINTS: Final = Validator(
-    create=_create, update=_update, status=None, name=dns_subdomain, warnings=endpoints_warnings
+ENDPOINTS: Final = kind(
+    dns_subdomain,
+    _endpoints,
+    update=(changed, made(dns_subdomain, namespaced=True), _endpoints),
+    warnings=endpoints_warnings,
 )

@@ -6,7 +6,7 @@ controller, as Kubernetes reports them.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from nodeward.api import events_v1
 from nodeward.api.context import Context
@@ -15,9 +15,8 @@ from nodeward.api.core_v1.references import ObjectReference
 from nodeward.base.fielderror import FieldError, invalid, required
 from nodeward.base.fieldpath import ROOT
 from nodeward.rules.names import dns_subdomain, path_segment_name, size
-from nodeward.validation.checks import check_immutable, check_present, check_qualified
-from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
-from nodeward.validation.validator import Validator
+from nodeward.validation.checks import check_immutable, check_present, check_qualified, given
+from nodeward.validation.kinds import changed, kind, made
 
 _SHORT: Final = 128
 _NOTE: Final = 1024
@@ -56,21 +55,13 @@ def _needed(field: str, text: str) -> list[FieldError]:
     return []
 
 
-def _core(event: cluster.Event) -> list[FieldError]:
-    about = event.involved_object
-    return _legacy(event, about, event.message, event.reporting_component, "reportingComponent")
+def _core_event(new: cluster.Event, old: cluster.Event | None, ctx: Context) -> list[FieldError]:
+    about = new.involved_object
+    return _legacy(new, about, new.message, new.reporting_component, "reportingComponent")
 
 
-def _create_core(event: cluster.Event, ctx: Context) -> list[FieldError]:
-    return _core(event) + validate_metadata(event.metadata, path_segment_name, namespaced=True)
-
-
-def _update_core(new: cluster.Event, old: cluster.Event, ctx: Context) -> list[FieldError]:
-    return validate_metadata_update(new.metadata, old.metadata) + _core(new)
-
-
-def _newer(event: events_v1.Event) -> list[FieldError]:
-    return _legacy(event, event.regarding, event.note, event.reporting_controller, "reportingController")
+def _newer(new: events_v1.Event, old: events_v1.Event | None, ctx: Context) -> list[FieldError]:
+    return _legacy(new, new.regarding, new.note, new.reporting_controller, "reportingController")
 
 
 def _series(event: events_v1.Event) -> list[FieldError]:
@@ -79,30 +70,23 @@ def _series(event: events_v1.Event) -> list[FieldError]:
     errors: list[FieldError] = []
     if event.series.count < 2:
         errors.append(invalid(ROOT.child("series.count"), "", "should be at least 2"))
-    if event.series.last_observed_time is None:
-        errors.append(required(ROOT.child("series.lastObservedTime")))
-    return errors
+    return errors + given(event.series.last_observed_time, ROOT.child("series.lastObservedTime"))
 
 
-def _create_newer(event: events_v1.Event, ctx: Context) -> list[FieldError]:
-    errors = _newer(event)
-    errors += validate_metadata(event.metadata, dns_subdomain, namespaced=True)
-    errors += _series(event)
-    if event.event_time is None:
-        errors.append(required(ROOT.child("eventTime")))
-    if event.type not in ("Normal", "Warning"):
-        errors.append(invalid(ROOT.child("type"), "", f"has invalid value: {event.type}"))
-    source = event.deprecated_source
+def _new_event(new: events_v1.Event, old: None, ctx: Context) -> list[FieldError]:
+    errors = _series(new) + given(new.event_time, ROOT.child("eventTime"))
+    if new.type not in ("Normal", "Warning"):
+        errors.append(invalid(ROOT.child("type"), "", f"has invalid value: {new.type}"))
+    source = new.deprecated_source
     unwanted = {
-        "firstTimestamp": event.deprecated_first_timestamp is not None,
-        "lastTimestamp": event.deprecated_last_timestamp is not None,
-        "count": event.deprecated_count != 0,
+        "firstTimestamp": new.deprecated_first_timestamp is not None,
+        "lastTimestamp": new.deprecated_last_timestamp is not None,
+        "count": new.deprecated_count != 0,
         "source": bool(source.component or source.host),
     }
-    for field, is_set in unwanted.items():
-        if is_set:
-            errors.append(invalid(ROOT.child(field), "", "needs to be unset"))
-    return errors
+    return errors + [
+        invalid(ROOT.child(field), "", "needs to be unset") for field, is_set in unwanted.items() if is_set
+    ]
 
 
 #: The fields of the newer form that never change, and how the error names them.
@@ -123,16 +107,19 @@ _FIXED: Final = {
 }
 
 
-def _update_newer(new: events_v1.Event, old: events_v1.Event, ctx: Context) -> list[FieldError]:
-    errors = _newer(new)
-    errors += validate_metadata_update(new.metadata, old.metadata)
-    if new.series != old.series:
-        errors += _series(new)
+def _change(new: events_v1.Event, old: events_v1.Event, ctx: Context) -> list[FieldError]:
+    errors = _series(new) if new.series != old.series else []
     for name, field in _FIXED.items():
-        value: Any = getattr(new, name)
-        errors += check_immutable(value, getattr(old, name), ROOT.child(field))
+        errors += check_immutable(getattr(new, name), getattr(old, name), ROOT.child(field))
     return errors
 
 
-CORE_EVENT: Final = Validator(create=_create_core, update=_update_core, status=None, name=path_segment_name)
-EVENT: Final = Validator(create=_create_newer, update=_update_newer, status=None, name=dns_subdomain)
+CORE_EVENT: Final = kind(
+    path_segment_name, _core_event, create=(_core_event, made(path_segment_name, namespaced=True))
+)
+EVENT: Final = kind(
+    dns_subdomain,
+    _newer,
+    create=(_newer, made(dns_subdomain, namespaced=True), _new_event),
+    update=(_newer, changed, _change),
+)

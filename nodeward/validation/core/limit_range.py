@@ -6,14 +6,14 @@ from typing import Final
 
 from nodeward.api.context import Context
 from nodeward.api.core_v1.cluster import LimitRange, LimitRangeItem
-from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid, required
+from nodeward.base.fielderror import FieldError, invalid, required
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.base.quantity import Quantity
 from nodeward.rules.names import dns_subdomain, qualified_name
 from nodeward.rules.resource_names import is_overcommit_allowed
-from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
+from nodeward.validation.checks import Distinct, check_unset
+from nodeward.validation.kinds import changed, kind, made
 from nodeward.validation.pod.resource_lists import validate_container_resource_name, validate_resource_name
-from nodeward.validation.validator import Validator
 
 _ONE: Final = Quantity.of_int(1)
 
@@ -31,15 +31,12 @@ def _names(kind: str, amounts: dict[str, Quantity], path: FieldPath) -> list[Fie
     return [error for name in amounts for error in check(name, path.key(name))]
 
 
-def _limits(limits: list[LimitRangeItem]) -> list[FieldError]:
+def _limits(new: LimitRange, old: LimitRange | None, ctx: Context) -> list[FieldError]:
+    types = Distinct()
     errors: list[FieldError] = []
-    seen: set[str] = set()
-    for i, item in enumerate(limits):
+    for i, item in enumerate(new.spec.limits):
         at = ROOT.child("spec", "limits").index(i)
-        errors += _type(item.type, at.child("type"))
-        if item.type in seen:
-            errors.append(duplicate(at.child("type"), item.type))
-        seen.add(item.type)
+        errors += _type(item.type, at.child("type")) + types.add(item.type, at.child("type"))
         errors += _item(item, at)
     return errors
 
@@ -50,10 +47,7 @@ def _item(item: LimitRangeItem, path: FieldPath) -> list[FieldError]:
     default, default_request = item.default, item.default_request
     if item.type == "Pod":
         detail = "may not be specified when `type` is 'Pod'"
-        if default:
-            errors.append(forbidden(path.child("default"), detail))
-        if default_request:
-            errors.append(forbidden(path.child("defaultRequest"), detail))
+        errors += check_unset(path, detail, default=default, defaultRequest=default_request)
         default, default_request = {}, {}
     errors += _names(item.type, default, path.child("default"))
     errors += _names(item.type, default_request, path.child("defaultRequest"))
@@ -86,35 +80,32 @@ def _together(
     ratio: Quantity | None,
 ) -> list[FieldError]:
     errors: list[FieldError] = []
-    request_at, default_at = path.child("defaultRequest").key(name), path.child("default").key(name)
-    if least is not None and most is not None and least > most:
-        detail = f"min value {least} is greater than max value {most}"
-        errors.append(invalid(path.child("min").key(name), least, detail))
-    if usual_request is not None:
-        if least is not None and least > usual_request:
-            detail = f"min value {least} is greater than default request value {usual_request}"
-            errors.append(invalid(request_at, usual_request, detail))
-        if most is not None and usual_request > most:
-            detail = f"default request value {usual_request} is greater than max value {most}"
-            errors.append(invalid(request_at, usual_request, detail))
-        if usual is not None and usual_request > usual:
-            detail = f"default request value {usual_request} is greater than default limit value {usual}"
-            errors.append(invalid(request_at, usual_request, detail))
-    if usual is not None:
-        if least is not None and least > usual:
-            detail = f"min value {least} is greater than default value {usual}"
-            errors.append(invalid(default_at, least, detail))
-        if most is not None and usual > most:
-            detail = f"default value {usual} is greater than max value {most}"
-            errors.append(invalid(default_at, most, detail))
+    #: which field is refused, the value shown, then the smaller of two amounts and the larger one with their names
+    orders = (
+        ("min", least, "min value", least, "max value", most),
+        ("defaultRequest", usual_request, "min value", least, "default request value", usual_request),
+        ("defaultRequest", usual_request, "default request value", usual_request, "max value", most),
+        (
+            "defaultRequest",
+            usual_request,
+            "default request value",
+            usual_request,
+            "default limit value",
+            usual,
+        ),
+        ("default", least, "min value", least, "default value", usual),
+        ("default", most, "default value", usual, "max value", most),
+    )
+    for field, shown, what, low, other, high in orders:
+        if low is not None and high is not None and low > high:
+            detail = f"{what} {low} is greater than {other} {high}"
+            errors.append(invalid(path.child(field).key(name), shown, detail))
     if ratio is not None:
         errors += _ratio(ratio, least, most, path.child("maxLimitRequestRatio").key(name))
-    if usual is None or usual_request is None or is_overcommit_allowed(name):
+    if usual is None or usual_request is None or is_overcommit_allowed(name) or usual == usual_request:
         return errors
-    if usual != usual_request:
-        detail = f"default value {usual} must equal to defaultRequest value {usual_request} in {name}"
-        errors.append(invalid(request_at, usual_request, detail))
-    return errors
+    detail = f"default value {usual} must equal to defaultRequest value {usual_request} in {name}"
+    return [*errors, invalid(path.child("defaultRequest").key(name), usual_request, detail)]
 
 
 def _ratio(
@@ -130,12 +121,6 @@ def _ratio(
     return errors
 
 
-def _create(limits: LimitRange, ctx: Context) -> list[FieldError]:
-    return validate_metadata(limits.metadata, dns_subdomain, namespaced=True) + _limits(limits.spec.limits)
-
-
-def _update(new: LimitRange, old: LimitRange, ctx: Context) -> list[FieldError]:
-    return validate_metadata_update(new.metadata, old.metadata) + _create(new, ctx)
-
-
-LIMIT_RANGE: Final = Validator(create=_create, update=_update, status=None, name=dns_subdomain)
+LIMIT_RANGE: Final = kind(
+    dns_subdomain, _limits, update=(changed, made(dns_subdomain, namespaced=True), _limits)
+)

@@ -8,46 +8,33 @@ from nodeward.api.context import Context
 from nodeward.api.core_v1.cluster import Namespace
 from nodeward.base.fielderror import FieldError, invalid
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.rules.names import dns_label, qualified_name
-from nodeward.validation.checks import check_each
-from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
-from nodeward.validation.validator import Validator
+from nodeward.rules.names import dns_label
+from nodeward.validation.checks import check_each, check_qualified
+from nodeward.validation.kinds import changed, kind, made
+from nodeward.validation.meta.metadata import STANDARD_FINALIZERS, validate_metadata_update
 
-_STANDARD_FINALIZERS: Final = ("kubernetes", "orphan", "foregroundDeletion")
 _FINALIZERS: Final = ROOT.child("spec", "finalizers")
 
 
 def _finalizer(name: str, path: FieldPath) -> list[FieldError]:
-    errors = [invalid(path, name, fault) for fault in qualified_name(name)]
-    if "/" not in name and name not in _STANDARD_FINALIZERS:
+    errors = check_qualified(name, path)
+    if "/" not in name and name not in STANDARD_FINALIZERS:
         detail = "name is neither a standard finalizer name nor is it fully qualified"
         errors.append(invalid(path, name, detail))
     return errors
 
 
-def _create(namespace: Namespace, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(namespace.metadata, dns_label, namespaced=False)
-    for name in namespace.spec.finalizers:
-        errors += _finalizer(name, _FINALIZERS)
-    return errors
-
-
-def _update(new: Namespace, old: Namespace, ctx: Context) -> list[FieldError]:
-    return validate_metadata_update(new.metadata, old.metadata) + _create(new, ctx)
+def _namespace(new: Namespace, old: Namespace | None, ctx: Context) -> list[FieldError]:
+    return [error for name in new.spec.finalizers for error in _finalizer(name, _FINALIZERS)]
 
 
 def _status(new: Namespace, old: Namespace, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    at = ROOT.child("status", "Phase")
-    if new.metadata.deletion_timestamp is None:
-        if new.status.phase != "Active":
-            errors.append(
-                invalid(at, new.status.phase, "may only be 'Active' if `deletionTimestamp` is empty")
-            )
-    elif new.status.phase != "Terminating":
-        detail = "may only be 'Terminating' if `deletionTimestamp` is not empty"
-        errors.append(invalid(at, new.status.phase, detail))
-    return errors
+    is_going = new.metadata.deletion_timestamp is not None
+    expected, state = ("Terminating", "not empty") if is_going else ("Active", "empty")
+    if new.status.phase == expected:
+        return []
+    detail = f"may only be '{expected}' if `deletionTimestamp` is {state}"
+    return [invalid(ROOT.child("status", "Phase"), new.status.phase, detail)]
 
 
 def validate_namespace_finalize(new: Namespace, old: Namespace) -> list[FieldError]:
@@ -56,4 +43,10 @@ def validate_namespace_finalize(new: Namespace, old: Namespace) -> list[FieldErr
     return errors + check_each(new.spec.finalizers, _FINALIZERS, _finalizer)
 
 
-NAMESPACE: Final = Validator(create=_create, update=_update, status=_status, name=dns_label)
+NAMESPACE: Final = kind(
+    dns_label,
+    _namespace,
+    namespaced=False,
+    update=(changed, made(dns_label, namespaced=False), _namespace),
+    status=_status,
+)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from nodeward.api.core_v1.node import ConfigMapNodeConfigSource, NodeConfigSource, NodeConfigStatus
 from nodeward.base.fielderror import FieldError, forbidden, invalid, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import config_key, dns_label, dns_subdomain
+from nodeward.validation.checks import Fields, name
 
 
 def validate_config_source(source: NodeConfigSource, path: FieldPath, *, in_spec: bool) -> list[FieldError]:
@@ -14,33 +17,32 @@ def validate_config_source(source: NodeConfigSource, path: FieldPath, *, in_spec
     return _config_map(source.config_map, path.child("configMap"), in_spec)
 
 
+_KEY: Final = Fields(
+    ConfigMapNodeConfigSource,
+    namespace=name(dns_label),
+    name=name(dns_subdomain),
+    kubelet_config_key=name(config_key),
+)
+
+
 def validate_config_status(status: NodeConfigStatus, path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
-    for name, source in (
+    for field, source in (
         ("assigned", status.assigned),
         ("active", status.active),
         ("lastKnownGood", status.last_known_good),
     ):
         if source is not None:
-            errors += validate_config_source(source, path.child(name), in_spec=False)
+            errors += validate_config_source(source, path.child(field), in_spec=False)
     return errors
 
 
 def _config_map(source: ConfigMapNodeConfigSource, path: FieldPath, in_spec: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     # In the spec somebody asks for a config map by name, in the status the kubelet says which one it was.
-    for name, value in (("uid", source.uid), ("resourceVersion", source.resource_version)):
+    for field, value in (("uid", source.uid), ("resourceVersion", source.resource_version)):
         if in_spec and value:
-            errors.append(forbidden(path.child(name), f"{name} must not be set in spec"))
+            errors.append(forbidden(path.child(field), f"{field} must not be set in spec"))
         elif not in_spec and not value:
-            errors.append(required(path.child(name)))
-    for name, value, faults in (
-        ("namespace", source.namespace, dns_label(source.namespace)),
-        ("name", source.name, dns_subdomain(source.name)),
-        ("kubeletConfigKey", source.kubelet_config_key, config_key(source.kubelet_config_key)),
-    ):
-        if not value:
-            errors.append(required(path.child(name)))
-        else:
-            errors += [invalid(path.child(name), value, fault) for fault in faults]
-    return errors
+            errors.append(required(path.child(field)))
+    return errors + _KEY(source, path)

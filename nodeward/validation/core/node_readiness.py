@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from nodeward.api.core_v1.node import NodeReadinessGate
-from nodeward.base.fielderror import FieldError, duplicate, invalid, required, too_long
+from nodeward.base.fielderror import FieldError, invalid, required, too_long
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import label_key_faults, size
 from nodeward.rules.readiness import (
@@ -19,7 +19,7 @@ from nodeward.rules.readiness import (
     failure_action,
     is_restricted,
 )
-from nodeward.validation.checks import check_one_of
+from nodeward.validation.checks import Distinct, both, check_not_negative, check_one_of, given
 from nodeward.validation.pod.tolerations import validate_taint
 
 #: How much of a condition type fits into the key of the kubelet's label.
@@ -28,18 +28,12 @@ CONDITION_TYPE_LIMIT: Final = 253 - len(LABEL_PREFIX)
 
 def validate_readiness_gates(gates: list[NodeReadinessGate], path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
-    seen: set[str] = set()
+    types = Distinct()
     for i, gate in enumerate(gates):
         at = path.index(i)
         errors += _condition_type(gate.condition_type, at.child("conditionType"))
-        if gate.condition_type in seen:
-            errors.append(duplicate(at.child("conditionType"), gate.condition_type))
-        seen.add(gate.condition_type)
-        if gate.timeout_seconds is None:
-            errors.append(required(at.child("timeoutSeconds")))
-        elif gate.timeout_seconds < 0:
-            detail = "must be greater than or equal to 0"
-            errors.append(invalid(at.child("timeoutSeconds"), gate.timeout_seconds, detail))
+        errors += types.add(gate.condition_type, at.child("conditionType"))
+        errors += both(given, check_not_negative)(gate.timeout_seconds, at.child("timeoutSeconds"))
         action = failure_action(gate)
         errors += check_one_of(action, at.child("failureAction"), FAILURE_ACTIONS)
         if gate.readiness_taint is not None:

@@ -17,16 +17,19 @@ from nodeward.api.go_form import go_name
 from nodeward.base.fielderror import FieldError, forbidden, invalid, not_supported, required
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.rules.names import dns_subdomain, label_value_faults
-from nodeward.validation.checks import IMMUTABLE, check_immutable, check_present, check_subdomain
-from nodeward.validation.core.persistent_volume_sources import SOURCES, iscsi_length
-from nodeward.validation.meta.metadata import (
-    validate_metadata,
-    validate_metadata_update,
+from nodeward.validation.checks import (
+    IMMUTABLE,
+    check_immutable,
+    check_one_of,
+    check_present,
+    check_subdomain,
+    check_unset,
 )
+from nodeward.validation.core.persistent_volume_sources import SOURCES, iscsi_length
+from nodeward.validation.kinds import changed, kind, made
 from nodeward.validation.pod.affinity import validate_node_selector
-from nodeward.validation.pod.volume_claim import ACCESS_MODES, VOLUME_MODES
+from nodeward.validation.pod.volume_claim import VOLUME_MODES, validate_access_modes
 from nodeward.validation.spec_diff import spec_diff
-from nodeward.validation.validator import Validator
 
 _SPEC: Final = ROOT.child("spec")
 _INLINE: Final = "may not be specified in the context of inline volumes"
@@ -38,14 +41,6 @@ _BETA_LABELS: Final = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
 }
-
-
-def validate_access_modes(modes: list[str], path: FieldPath) -> list[FieldError]:
-    errors = [not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
-    others = [mode for mode in modes if mode in ACCESS_MODES and mode != "ReadWriteOncePod"]
-    if others and "ReadWriteOncePod" in modes:
-        errors.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
-    return errors
 
 
 def validate_volume_spec(
@@ -74,11 +69,7 @@ def validate_volume_spec(
 
 
 def _inline_only(spec: PersistentVolumeSpec, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if spec.claim_ref is not None:
-        errors.append(forbidden(path.child("claimRef"), _INLINE))
-    if spec.capacity:
-        errors.append(forbidden(path.child("capacity"), _INLINE))
+    errors = check_unset(path, _INLINE, claimRef=spec.claim_ref is not None, capacity=spec.capacity)
     if spec.csi is None:
         errors.append(required(path.child("csi"), "has to be specified in the context of inline volumes"))
     return errors
@@ -149,26 +140,21 @@ def _root(spec: PersistentVolumeSpec, path: FieldPath) -> list[FieldError]:
 def _class(spec: PersistentVolumeSpec, path: FieldPath, *, is_inline: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     at = path.child("storageClassName")
-    if spec.storage_class_name:
-        if is_inline:
-            errors.append(forbidden(at, _INLINE))
-        else:
-            faults = dns_subdomain(spec.storage_class_name)
-            errors += [invalid(at, spec.storage_class_name, fault) for fault in faults]
+    if is_inline and spec.storage_class_name:
+        errors.append(forbidden(at, _INLINE))
+    elif spec.storage_class_name:
+        errors += check_subdomain(spec.storage_class_name, at)
     at, mode = path.child("volumeMode"), spec.volume_mode
-    if mode is not None and is_inline:
-        if mode != "Filesystem":
-            detail = "may not specify volumeMode other than Filesystem in the context of inline volumes"
-            errors.append(forbidden(at, detail))
-    elif mode is not None and mode not in VOLUME_MODES:
-        errors.append(not_supported(at, mode, VOLUME_MODES))
+    if not is_inline:
+        errors += check_one_of(mode, at, VOLUME_MODES)
+    elif mode not in (None, "Filesystem"):
+        detail = "may not specify volumeMode other than Filesystem in the context of inline volumes"
+        errors.append(forbidden(at, detail))
     at, attributes = path.child("volumeAttributesClassName"), spec.volume_attributes_class_name
     if attributes is None or is_inline:
         return errors
-    if not attributes:
-        errors.append(required(at, "an empty string is disallowed"))
-    else:
-        errors += check_subdomain(attributes, at)
+    errors += check_subdomain(attributes or None, at)
+    errors += check_present(attributes, at, "an empty string is disallowed")
     if spec.csi is None:
         detail = "has to be specified when using volumeAttributesClassName"
         errors.append(required(path.child("csi"), detail))
@@ -181,17 +167,15 @@ def _has_invalid_labels(selector: NodeSelector | None) -> bool:
     return any(label_value_faults(value) for value in values)
 
 
-def _create(volume: PersistentVolume, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(volume.metadata, dns_subdomain, namespaced=False)
-    return errors + validate_volume_spec(volume.spec, _SPEC, name=volume.metadata.name)
+def _volume(new: PersistentVolume, old: PersistentVolume | None, ctx: Context) -> list[FieldError]:
+    was = old.spec.node_affinity if old else None
+    is_lenient = was is not None and _has_invalid_labels(was.required)
+    return validate_volume_spec(new.spec, _SPEC, name=new.metadata.name, allow_invalid_labels=is_lenient)
 
 
-def _update(new: PersistentVolume, old: PersistentVolume, ctx: Context) -> list[FieldError]:
+def _change(new: PersistentVolume, old: PersistentVolume, ctx: Context) -> list[FieldError]:
     now, was = new.spec, old.spec
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    is_lenient = was.node_affinity is not None and _has_invalid_labels(was.node_affinity.required)
-    errors += validate_metadata(new.metadata, dns_subdomain, namespaced=False)
-    errors += validate_volume_spec(now, _SPEC, name=new.metadata.name, allow_invalid_labels=is_lenient)
+    errors: list[FieldError] = []
     if not _is_same_source(now, was):
         only = tuple(go_name(PersistentVolumeSpec, attribute) for attribute, *_ in SOURCES)
         detail = f"spec.persistentvolumesource is immutable after creation\n{spec_diff(was, now, only)}"
@@ -237,8 +221,13 @@ def _is_promoted(new: NodeSelector | None, old: NodeSelector | None) -> bool:
 
 
 def _status(new: PersistentVolume, old: PersistentVolume, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    return errors if new.metadata.resource_version else [*errors, required(ROOT.child("resourceVersion"))]
+    return check_present(new.metadata.resource_version, ROOT.child("resourceVersion"))
 
 
-PERSISTENT_VOLUME: Final = Validator(create=_create, update=_update, status=_status, name=dns_subdomain)
+PERSISTENT_VOLUME: Final = kind(
+    dns_subdomain,
+    _volume,
+    namespaced=False,
+    update=(changed, made(dns_subdomain, namespaced=False), _volume, _change),
+    status=_status,
+)

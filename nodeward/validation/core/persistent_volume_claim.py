@@ -7,25 +7,31 @@ from typing import Final
 import msgspec
 
 from nodeward.api.context import Context
-from nodeward.api.core_v1.pod_status import VolumeHealthStatus
+from nodeward.api.core_v1.pod_status import VolumeHealthCondition, VolumeHealthStatus
 from nodeward.api.core_v1.storage import PersistentVolumeClaim, PersistentVolumeClaimSpec
 from nodeward.base.fielderror import FieldError, forbidden, invalid, not_supported
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.base.quantity import ZERO, Quantity
-from nodeward.rules.names import dns_subdomain, qualified_name
+from nodeward.rules.names import dns_subdomain
 from nodeward.rules.resource_names import is_native
-from nodeward.validation.checks import check_form, check_immutable, check_present
+from nodeward.validation.checks import (
+    Fields,
+    check_each,
+    check_immutable,
+    check_present,
+    check_qualified,
+    form,
+    unless_empty,
+)
+from nodeward.validation.kinds import changed, kind, made
 from nodeward.validation.meta.conditions import condition_reason
-from nodeward.validation.meta.labels import validate_label_selector
+from nodeward.validation.meta.labels import is_usable
 from nodeward.validation.meta.metadata import (
     METADATA,
-    validate_metadata,
-    validate_metadata_update,
 )
 from nodeward.validation.pod.resource_lists import validate_quantity
 from nodeward.validation.pod.volume_claim import validate_claim_spec
 from nodeward.validation.spec_diff import spec_diff
-from nodeward.validation.validator import Validator
 
 _SPEC: Final = ROOT.child("spec")
 _STATUS: Final = ROOT.child("status")
@@ -37,11 +43,16 @@ _RESIZE_STATES: Final = (
     "NodeResizeInfeasible",
     "NodeResizePending",
 )
+_REASON: Final = Fields(VolumeHealthCondition, reason=unless_empty(form(condition_reason)))
 
 
-def _create(claim: PersistentVolumeClaim, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(claim.metadata, dns_subdomain, namespaced=True)
-    return errors + validate_claim_spec(claim.spec, _SPEC)
+def _claim(new: PersistentVolumeClaim, old: PersistentVolumeClaim | None, ctx: Context) -> list[FieldError]:
+    return validate_claim_spec(
+        new.spec,
+        _SPEC,
+        allow_invalid_label_values=old is not None and not is_usable(old.spec.selector),
+        allow_invalid_api_group=old is not None and _has_group(old.spec),
+    )
 
 
 def _has_group(spec: PersistentVolumeClaimSpec) -> bool:
@@ -50,17 +61,8 @@ def _has_group(spec: PersistentVolumeClaimSpec) -> bool:
     )
 
 
-def _update(new: PersistentVolumeClaim, old: PersistentVolumeClaim, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    errors += validate_metadata(new.metadata, dns_subdomain, namespaced=True)
-    errors += validate_claim_spec(
-        new.spec,
-        _SPEC,
-        allow_invalid_label_values=bool(validate_label_selector(old.spec.selector, ROOT)),
-        allow_invalid_api_group=_has_group(old.spec),
-    )
-    errors += _immutable(new, old)
-    errors += _size(new, old)
+def _change(new: PersistentVolumeClaim, old: PersistentVolumeClaim, ctx: Context) -> list[FieldError]:
+    errors = _immutable(new, old) + _size(new, old)
     errors += check_immutable(new.spec.volume_mode, old.spec.volume_mode, ROOT.child("volumeMode"))
     return errors + _attributes_class(new, old)
 
@@ -132,8 +134,7 @@ def _attributes_class(new: PersistentVolumeClaim, old: PersistentVolumeClaim) ->
 
 
 def _status(new: PersistentVolumeClaim, old: PersistentVolumeClaim, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    errors += check_present(new.metadata.resource_version, ROOT.child("resourceVersion"))
+    errors = check_present(new.metadata.resource_version, ROOT.child("resourceVersion"))
     errors += check_present(new.spec.access_modes, ROOT.child("Spec", "accessModes"))
     for resource, amount in new.status.capacity.items():
         errors += _amount(amount, _STATUS.child("capacity").key(resource))
@@ -145,11 +146,8 @@ def _status(new: PersistentVolumeClaim, old: PersistentVolumeClaim, ctx: Context
             errors.append(not_supported(at, resource, sorted(_RESIZE_STATES)))
     at = _STATUS.child("allocatedResources")
     for resource, amount in new.status.allocated_resources.items():
-        if faults := _resource(resource, at):
-            errors += faults
-        else:
-            key = at.key(resource)
-            errors += _amount(amount, key) or validate_quantity("storage", amount, key)
+        key = at.key(resource)
+        errors += _resource(resource, at) or _amount(amount, key) or validate_quantity("storage", amount, key)
     return errors
 
 
@@ -158,18 +156,19 @@ def _amount(amount: Quantity, path: FieldPath) -> list[FieldError]:
 
 
 def _resource(name: str, path: FieldPath) -> list[FieldError]:
-    if faults := qualified_name(name):
-        return [invalid(path, name, fault) for fault in faults]
+    if errors := check_qualified(name, path):
+        return errors
     return [not_supported(path, name, ("storage",))] if is_native(name) and name != "storage" else []
 
 
 def _health(health: VolumeHealthStatus | None, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for i, condition in enumerate(health.health_conditions if health else ()):
-        if condition.reason:
-            at = path.child("healthConditions").index(i).child("reason")
-            errors += check_form(condition.reason, at, condition_reason)
-    return errors
+    conditions = health.health_conditions if health else ()
+    return check_each(conditions, path.child("healthConditions"), _REASON)
 
 
-PERSISTENT_VOLUME_CLAIM: Final = Validator(create=_create, update=_update, status=_status, name=dns_subdomain)
+PERSISTENT_VOLUME_CLAIM: Final = kind(
+    dns_subdomain,
+    _claim,
+    update=(changed, made(dns_subdomain, namespaced=True), _claim, _change),
+    status=_status,
+)

@@ -12,9 +12,8 @@ from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.base.quantity import Quantity
 from nodeward.rules.names import dns_subdomain
 from nodeward.validation.checks import IMMUTABLE, check_present
-from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
+from nodeward.validation.kinds import kind
 from nodeward.validation.pod.resource_lists import validate_quantity, validate_resource_name
-from nodeward.validation.validator import Validator
 
 _SPEC: Final = ROOT.child("spec")
 _BARE_SCOPES: Final = (
@@ -131,8 +130,14 @@ def _requirement(requirement: ScopedResourceSelectorRequirement, path: FieldPath
     return errors
 
 
-def _spec(spec: ResourceQuotaSpec) -> list[FieldError]:
-    return _amounts(spec.hard, _SPEC.child("hard")) + _scopes(spec) + _scope_selector(spec)
+def _quota(new: ResourceQuota, old: ResourceQuota | None, ctx: Context) -> list[FieldError]:
+    spec = new.spec
+    errors = _amounts(spec.hard, _SPEC.child("hard")) + _scopes(spec) + _scope_selector(spec)
+    if old is None:
+        return errors + _status_amounts(new)
+    if set(spec.scopes) != set(old.spec.scopes):
+        errors.append(invalid(_SPEC.child("scopes"), spec.scopes, IMMUTABLE))
+    return errors
 
 
 def _status_amounts(quota: ResourceQuota) -> list[FieldError]:
@@ -140,22 +145,9 @@ def _status_amounts(quota: ResourceQuota) -> list[FieldError]:
     return errors + _amounts(quota.status.used, ROOT.child("status", "used"))
 
 
-def _create(quota: ResourceQuota, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(quota.metadata, dns_subdomain, namespaced=True)
-    return errors + _spec(quota.spec) + _status_amounts(quota)
-
-
-def _update(new: ResourceQuota, old: ResourceQuota, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata) + _spec(new.spec)
-    if set(new.spec.scopes) != set(old.spec.scopes):
-        errors.append(invalid(_SPEC.child("scopes"), new.spec.scopes, IMMUTABLE))
-    return errors
-
-
 def _status(new: ResourceQuota, old: ResourceQuota, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    errors += check_present(new.metadata.resource_version, ROOT.child("resourceVersion"))
+    errors = check_present(new.metadata.resource_version, ROOT.child("resourceVersion"))
     return errors + _status_amounts(new)
 
 
-RESOURCE_QUOTA: Final = Validator(create=_create, update=_update, status=_status, name=dns_subdomain)
+RESOURCE_QUOTA: Final = kind(dns_subdomain, _quota, status=_status)

@@ -66,7 +66,7 @@ def validate_claim_spec(
     errors += validate_label_selector(
         spec.selector, path.child("selector"), allow_invalid_values=allow_invalid_label_values
     )
-    errors += _access_modes(spec.access_modes, path.child("accessModes"))
+    errors += validate_access_modes(spec.access_modes, path.child("accessModes"))
     storage = spec.resources.requests.get("storage")
     at = path.child("resources").key("storage")
     if storage is None:
@@ -82,7 +82,7 @@ def validate_claim_spec(
     return errors
 
 
-def _access_modes(modes: list[str], path: FieldPath) -> list[FieldError]:
+def validate_access_modes(modes: list[str], path: FieldPath) -> list[FieldError]:
     errors = [not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
     has_others = any(mode in ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes)
     if "ReadWriteOncePod" in modes and has_others:

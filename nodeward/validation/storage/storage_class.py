@@ -15,23 +15,29 @@ from nodeward.base.fielderror import (
     duplicate,
     forbidden,
     invalid,
-    not_supported,
-    required,
     too_long,
 )
 from nodeward.base.fieldpath import ROOT, FieldPath
 from nodeward.rules.names import dns_subdomain, qualified_name, size
-from nodeward.validation.checks import IMMUTABLE, NOT_NEGATIVE, check_immutable, check_one_of, check_subdomain
-from nodeward.validation.meta.labels import validate_label_name, validate_label_selector
-from nodeward.validation.meta.metadata import (
-    validate_metadata,
-    validate_metadata_update,
+from nodeward.validation.checks import (
+    NOT_NEGATIVE,
+    Fields,
+    both,
+    check_distinct,
+    check_immutable,
+    check_kept,
+    check_present,
+    check_qualified,
+    check_subdomain,
+    given,
+    one_of,
+    unless_empty,
 )
-from nodeward.validation.validator import Validator
+from nodeward.validation.kinds import changed, kind, made
+from nodeward.validation.meta.labels import is_usable, validate_label_selector
 
 _PARAMETERS_LIMIT: Final = 512
 _PARAMETERS_SIZE: Final = 256 * 1024
-_BINDING_MODES: Final = ("Immediate", "WaitForFirstConsumer")
 
 
 def _provisioner(name: str, path: FieldPath) -> list[FieldError]:
@@ -50,24 +56,23 @@ def _parameters(parameters: dict[str, str], path: FieldPath) -> list[FieldError]
     return errors
 
 
-def _create(storage: StorageClass, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(storage.metadata, dns_subdomain, namespaced=False)
-    errors += _provisioner(storage.provisioner, ROOT.child("provisioner"))
-    errors += _parameters(storage.parameters, ROOT.child("parameters"))
-    policy = storage.reclaim_policy
-    errors += check_one_of(policy or None, ROOT.child("reclaimPolicy"), ("Delete", "Retain"))
-    at, mode = ROOT.child("volumeBindingMode"), storage.volume_binding_mode
-    if mode is None:
-        errors.append(required(at))
-    elif mode not in _BINDING_MODES:
-        errors.append(not_supported(at, mode, _BINDING_MODES))
-    errors += _topologies(storage.allowed_topologies)
-    return errors if storage.provisioner else [*errors, required(ROOT.child("provisioner"))]
+_CLASS: Final = Fields(
+    StorageClass,
+    provisioner=_provisioner,
+    parameters=_parameters,
+    reclaim_policy=unless_empty(one_of("Delete", "Retain")),
+    volume_binding_mode=both(given, one_of("Immediate", "WaitForFirstConsumer")),
+)
+
+
+def _class(new: StorageClass, old: StorageClass | None, ctx: Context) -> list[FieldError]:
+    errors = _CLASS(new, ROOT) + _topologies(new.allowed_topologies)
+    return errors + check_present(new.provisioner, ROOT.child("provisioner"))
 
 
 def _topologies(terms: list[TopologySelectorTerm]) -> list[FieldError]:
     errors: list[FieldError] = []
-    seen: list[dict[str, frozenset[str]]] = []
+    seen: set[object] = {frozenset()}  # to upstream, a term that says nothing repeats one that is not there
     for i, term in enumerate(terms):
         at = ROOT.child("allowedTopologies").index(i).child("matchLabelExpressions")
         raw: dict[str, frozenset[str]] = {}
@@ -76,85 +81,75 @@ def _topologies(terms: list[TopologySelectorTerm]) -> list[FieldError]:
             if requirement.key in raw:
                 errors.append(duplicate(at.index(j).child("key"), requirement.key))
             raw[requirement.key] = frozenset(requirement.values)
-        if raw in seen or not raw:  # to upstream, a term that says nothing repeats one that is not there
+        if frozenset(raw.items()) in seen:
             errors.append(duplicate(at, ""))
-        seen.append(raw)
+        seen.add(frozenset(raw.items()))
     return errors
 
 
 def _topology(requirement: TopologySelectorLabelRequirement, path: FieldPath) -> list[FieldError]:
     at, values = path.child("values"), requirement.values
-    errors = [] if values else [required(at)]
-    errors += [duplicate(at.index(i), value) for i, value in enumerate(values) if value in values[:i]]
-    return errors + validate_label_name(requirement.key, path.child("key"))
+    errors = check_present(values, at) + check_distinct(values, at)
+    return errors + check_qualified(requirement.key, path.child("key"))
 
 
-def _update(new: StorageClass, old: StorageClass, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata) + _create(new, ctx)
-    for field, is_same in (
-        ("provisioner", new.provisioner in (old.provisioner, "")),
-        ("parameters", new.parameters == old.parameters),
-        ("reclaimPolicy", new.reclaim_policy == old.reclaim_policy),
-        ("volumeBindingMode", new.volume_binding_mode == old.volume_binding_mode),
-    ):
-        if not is_same:
-            errors.append(invalid(ROOT.child(field), None, IMMUTABLE))
-    return errors
+def _class_change(new: StorageClass, old: StorageClass, ctx: Context) -> list[FieldError]:
+    errors = check_kept(new.provisioner or old.provisioner, old.provisioner, ROOT.child("provisioner"))
+    errors += check_kept(new.parameters, old.parameters, ROOT.child("parameters"))
+    errors += check_kept(new.reclaim_policy, old.reclaim_policy, ROOT.child("reclaimPolicy"))
+    at = ROOT.child("volumeBindingMode")
+    return errors + check_kept(new.volume_binding_mode, old.volume_binding_mode, at)
 
 
-def _attributes(attributes: VolumeAttributesClass) -> list[FieldError]:
-    errors = validate_metadata(attributes.metadata, dns_subdomain, namespaced=False)
+def _attributes(
+    new: VolumeAttributesClass, old: VolumeAttributesClass | None, ctx: Context
+) -> list[FieldError]:
     at = ROOT.child("driverName")
-    errors += _provisioner(attributes.driver_name, at) if attributes.driver_name else [required(at)]
-    errors += _parameters(attributes.parameters, ROOT.child("parameters"))
-    if not attributes.parameters:
-        errors.append(required(ROOT.child("parameters"), "must contain at least one key/value pair"))
-    return errors
+    errors = check_present(new.driver_name, at) + _provisioner(new.driver_name, at)
+    at = ROOT.child("parameters")
+    errors += _parameters(new.parameters, at)
+    return errors + check_present(new.parameters, at, "must contain at least one key/value pair")
 
 
-def _create_attributes(attributes: VolumeAttributesClass, ctx: Context) -> list[FieldError]:
-    return _attributes(attributes)
-
-
-def _update_attributes(
+def _attributes_change(
     new: VolumeAttributesClass, old: VolumeAttributesClass, ctx: Context
 ) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    if new.driver_name != old.driver_name:
-        errors.append(forbidden(ROOT.child("driverName"), "updates to driverName are forbidden."))
-    if new.parameters != old.parameters:
-        errors.append(forbidden(ROOT.child("parameters"), "updates to parameters are forbidden."))
-    return errors + _attributes(new)
+    fields = (
+        ("driverName", new.driver_name, old.driver_name),
+        ("parameters", new.parameters, old.parameters),
+    )
+    return [
+        forbidden(ROOT.child(field), f"updates to {field} are forbidden.")
+        for field, now, was in fields
+        if now != was
+    ]
 
 
-def _capacity(capacity: CSIStorageCapacity, *, allow_invalid_values: bool) -> list[FieldError]:
-    errors = validate_metadata(capacity.metadata, dns_subdomain, namespaced=True)
+def _capacity(new: CSIStorageCapacity, old: CSIStorageCapacity | None, ctx: Context) -> list[FieldError]:
+    is_lenient = old is not None and not is_usable(old.node_topology)
     at = ROOT.child("nodeTopology")
-    errors += validate_label_selector(capacity.node_topology, at, allow_invalid_values=allow_invalid_values)
-    name = capacity.storage_class_name
-    errors += check_subdomain(name, ROOT.child("storageClassName"))
-    if capacity.capacity is not None and capacity.capacity.sign < 0:
-        errors.append(invalid(ROOT.child("capacity"), str(capacity.capacity), NOT_NEGATIVE))
+    errors = validate_label_selector(new.node_topology, at, allow_invalid_values=is_lenient)
+    errors += check_subdomain(new.storage_class_name, ROOT.child("storageClassName"))
+    if new.capacity is not None and new.capacity.sign < 0:
+        errors.append(invalid(ROOT.child("capacity"), str(new.capacity), NOT_NEGATIVE))
     return errors
 
 
-def _create_capacity(capacity: CSIStorageCapacity, ctx: Context) -> list[FieldError]:
-    return _capacity(capacity, allow_invalid_values=False)
+def _capacity_change(new: CSIStorageCapacity, old: CSIStorageCapacity, ctx: Context) -> list[FieldError]:
+    errors = check_immutable(new.node_topology, old.node_topology, ROOT.child("nodeTopology"))
+    at = ROOT.child("storageClassName")
+    return errors + check_immutable(new.storage_class_name, old.storage_class_name, at)
 
 
-def _update_capacity(new: CSIStorageCapacity, old: CSIStorageCapacity, ctx: Context) -> list[FieldError]:
-    is_lenient = bool(validate_label_selector(old.node_topology, ROOT))
-    errors = _capacity(new, allow_invalid_values=is_lenient)
-    errors += validate_metadata_update(new.metadata, old.metadata)
-    errors += check_immutable(new.node_topology, old.node_topology, ROOT.child("nodeTopology"))
-    errors += check_immutable(new.storage_class_name, old.storage_class_name, ROOT.child("storageClassName"))
-    return errors
-
-
-STORAGE_CLASS: Final = Validator(create=_create, update=_update, status=None, name=dns_subdomain)
-VOLUME_ATTRIBUTES_CLASS: Final = Validator(
-    create=_create_attributes, update=_update_attributes, status=None, name=dns_subdomain
+_MADE: Final = made(dns_subdomain, namespaced=False)
+STORAGE_CLASS: Final = kind(
+    dns_subdomain, _class, namespaced=False, update=(changed, _MADE, _class, _class_change)
 )
-CSI_STORAGE_CAPACITY: Final = Validator(
-    create=_create_capacity, update=_update_capacity, status=None, name=dns_subdomain
+VOLUME_ATTRIBUTES_CLASS: Final = kind(
+    dns_subdomain, _attributes, namespaced=False, update=(changed, _attributes_change, _MADE, _attributes)
+)
+CSI_STORAGE_CAPACITY: Final = kind(
+    dns_subdomain,
+    _capacity,
+    update=(made(dns_subdomain, namespaced=True), _capacity, changed, _capacity_change),
 )
