@@ -1,4 +1,4 @@
-"""Who is asking: authentication.k8s.io/v1."""
+"""Token reviews, token requests and user info: authentication.k8s.io/v1."""
 
 from __future__ import annotations
 

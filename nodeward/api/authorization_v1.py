@@ -1,4 +1,4 @@
-"""May they: authorization.k8s.io/v1."""
+"""Access reviews: authorization.k8s.io/v1."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A path names fields as the structs do and goes through lists and maps, into every item. `blank` empties what it
 names, in place, and says what was set; `is_set` only looks. Fields behind gates (`nodeward.api.defaults.gated_fields`)
-and fields an older server does not know (`nodeward.apiserver.resources.unborn`) are tables of such paths.
+and fields an older server does not know (`nodeward.apiserver.resources.unknown_fields`) are tables of such paths.
 """
 
 from __future__ import annotations

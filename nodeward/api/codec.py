@@ -52,7 +52,7 @@ def _decoder(type_: type) -> msgspec.json.Decoder[Any]:
 
 
 def decoder(type_: type[S]) -> msgspec.json.Decoder[S]:
-    """The decoder of one struct type; unknown fields are passed over, wrong types are errors."""
+    """Return the decoder of one struct type; it ignores unknown fields, wrong types are errors."""
     return _decoder(type_)
 
 
@@ -67,7 +67,7 @@ _IN_ORDER = msgspec.json.Encoder(enc_hook=_encode_hook, order="deterministic")
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON but for the order of keys (to Python alone, 1 is True)."""
+    """Tell whether two values are the same JSON but for the order of keys (to Python alone, 1 is True)."""
     return bool(one == other) and _IN_ORDER.encode(one) == _IN_ORDER.encode(other)
 
 
@@ -76,17 +76,17 @@ def _tree_hook(value: Any) -> Any:
 
 
 def to_tree(value: Any) -> Any:
-    """A struct as plain dicts, lists and values, exactly as it would be written."""
+    """Convert a struct to plain dicts, lists and values, exactly as it would be written."""
     return msgspec.to_builtins(value, enc_hook=_tree_hook)
 
 
 def from_tree(tree: Any, type_: type[S]) -> S:
-    """The struct a tree describes. Raises `msgspec.ValidationError` as `decoder` does."""
+    """Convert a tree to a struct. Raises `msgspec.ValidationError` as `decoder` does."""
     return read(_ENCODER.encode(tree), type_)
 
 
 def parse_tree(body: bytes) -> Any:
-    """JSON bytes as plain values; raises `msgspec.DecodeError`."""
+    """Parse JSON bytes to plain values; raises `msgspec.DecodeError`."""
     try:
         return _TREE.decode(body)
     except RecursionError:
@@ -96,7 +96,7 @@ def parse_tree(body: bytes) -> Any:
 
 
 def read(body: bytes, type_: type[S]) -> S:
-    """JSON bytes as a struct, as lenient as Kubernetes: null means absent, broken UTF-8 is replaced."""
+    """Decode JSON bytes as a struct, as lenient as Kubernetes: null means absent, broken UTF-8 is replaced."""
     try:
         return decoder(type_).decode(body)
     except msgspec.ValidationError:
@@ -109,7 +109,7 @@ def read(body: bytes, type_: type[S]) -> S:
 
 
 def without_nulls(tree: Any, schema: Schema | None) -> Any:
-    """The tree without fields that are null; what the schema does not know is left alone."""
+    """Return the tree without fields that are null; fields the schema does not know are left alone."""
     if schema is None or schema.shape is Shape.ANY:
         return tree
     if isinstance(tree, dict):
@@ -125,7 +125,7 @@ def without_nulls(tree: Any, schema: Schema | None) -> Any:
 
 
 def decode(body: bytes, kind: Kind, type_: type[KubeTop] | None = None) -> KubeTop:
-    """What a client sent as an object of `kind` (or, for a subresource, of `type_`); raises `ApiError` 400."""
+    """Decode what a client sent as an object of `kind` (or, for a subresource, of `type_`); raises `ApiError` 400."""
     wanted = type_ or kind.type
     try:
         obj = read(body, wanted)
@@ -144,7 +144,7 @@ def decode(body: bytes, kind: Kind, type_: type[KubeTop] | None = None) -> KubeT
 
 
 def check_kind(api_version: str, name: str, kind: Kind, wanted: type[KubeTop]) -> None:
-    """Refuse an object that says it is something else; an object that says nothing is taken as it is."""
+    """Refuse an object that names another kind; one that names none is accepted."""
     expected = kind.api_version if wanted is kind.type else ""
     if (not api_version or not expected or api_version == expected) and name in ("", wanted.__name__):
         return
@@ -176,7 +176,7 @@ _JSON_TYPES = {
 
 
 def _wrong_type(body: bytes, type_: type[KubeTop], error: msgspec.ValidationError) -> ApiError:
-    """A field of the wrong type, in the words of a Go server: clients and people know them."""
+    """Make the error for a field of the wrong type, in the words of a Go server, which clients know."""
     name = type_.__name__
     try:
         tree = parse_tree(body)
@@ -201,7 +201,7 @@ def _not_read(said: str, api_version: str, name: str, why: str) -> ApiError:
 
 
 def unreadable(body: bytes, name: str, error: Exception) -> ApiError:
-    """Not JSON at all, or not an object."""
+    """Make the error for a body that is not JSON, or not an object."""
     text = str(error)
     if "truncated" in text:
         text = "unexpected end of JSON input"
@@ -222,7 +222,7 @@ def _summary(body: bytes, limit: int = 30) -> str:
 
 
 def stray_fields(tree: Any, schema: Schema, at: str = "") -> list[str]:
-    """The paths of fields the schema does not have, in the order they stand."""
+    """Return the paths of fields the schema does not have, in the order they stand."""
     found: list[str] = []
     _stray(tree, schema, at, found)
     return found
@@ -254,7 +254,7 @@ def _stray(tree: Any, schema: Schema, at: str, found: list[str]) -> None:
 
 @functools.cache
 def _strict_decoder(type_: type) -> msgspec.json.Decoder[Any]:
-    """A decoder that checks nothing but that every field is known, and does so in C."""
+    """Make a decoder that only checks, in C, that every field is known."""
     return msgspec.json.Decoder(_strict(schema_of(type_)))
 
 
@@ -286,7 +286,7 @@ def _strict_struct(type_: type) -> Any:
 
 
 def has_stray_fields(body: bytes, type_: type) -> bool:
-    """Whether there are fields nobody knows; `stray_fields` says which. Costs next to nothing if there are none."""
+    """Tell whether there are unknown fields; `stray_fields` says which. Cheap if there are none."""
     try:
         _strict_decoder(type_).decode(body)
     except (msgspec.ValidationError, UnicodeDecodeError):
@@ -295,7 +295,7 @@ def has_stray_fields(body: bytes, type_: type) -> bool:
 
 
 def may_have_duplicates(body: bytes) -> bool:
-    """False if no object gives a field twice; `duplicate_fields` is sure, and much slower."""
+    """Return False if no object gives a field twice; `duplicate_fields` is exact, and much slower."""
     try:
         plain = _ENCODER.encode(_TREE.decode(body))
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -309,7 +309,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def duplicate_fields(body: bytes) -> list[str]:
-    """The paths of fields that are given more than once in one object."""
+    """Return the paths of fields that are given more than once in one object."""
     seen_repeat = False
 
     def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -344,7 +344,7 @@ def _walk_pairs(value: Any, at: str, found: list[str]) -> None:
 
 
 def to_stored(obj: KubeObject) -> bytes:
-    """The bytes the store keeps. The object keeps its kind and version for the answer."""
+    """Encode the bytes the store keeps. The object keeps its kind and version for the answer."""
     kind, api_version, meta = obj.kind, obj.api_version, obj.metadata
     revision = meta.resource_version
     obj.kind = obj.api_version = meta.resource_version = ""
@@ -359,16 +359,16 @@ def to_stored(obj: KubeObject) -> bytes:
 
 
 def with_revision(value: bytes, revision: int) -> bytes:
-    """Stored bytes with their resourceVersion: what lists carry as an item."""
+    """Return stored bytes with their resourceVersion: a list item."""
     return b'{"metadata":{"resourceVersion":"%d",%b' % (revision, value[13:])
 
 
 @functools.cache
 def answer_prefix(api_version: str, name: str) -> bytes:
-    """What turns a list item into an object that stands alone: its kind and version."""
+    """Return what turns a list item into a whole object: its kind and version."""
     return b'{"kind":"%b","apiVersion":"%b",' % (name.encode(), api_version.encode())
 
 
 def stand_alone(kind: Kind, item: bytes) -> bytes:
-    """A list item as an object of its own."""
+    """Return a list item as a whole object."""
     return answer_prefix(kind.api_version, kind.name) + item[1:]

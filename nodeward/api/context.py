@@ -1,7 +1,7 @@
-"""What a rule of the API may know of the world around the object: which features are on.
+"""The context of API rules: which feature gates are on.
 
-The API layer does not know the catalogue of gates; whoever calls hands one in. Nothing here is read from globals,
-so that a 1.34 and a 1.37 server can live in one process.
+Passed to validators and strategies by the API server. This layer does not know the catalogue of gates, and nothing is
+read from globals, so that a 1.34 and a 1.37 server can live in one process.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 
-class Gates(Protocol):
-    """Feature gates, as the features layer makes them: a frozen value."""
+class FeatureGates(Protocol):
+    """The feature gates as this layer sees them (implemented by `nodeward/features`): a frozen value."""
 
     def enabled(self, name: str) -> bool: ...
 
@@ -20,14 +20,14 @@ class Gates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Handed to every validator."""
+    """The context of one server, passed to every validator."""
 
-    gates: Gates
+    gates: FeatureGates
 
     def on(self, gate: str) -> bool:
-        """Is the gate on?"""
+        """Tell whether the gate is on."""
         return self.gates.enabled(gate)
 
     def knows(self, gate: str) -> bool:
-        """Has a server of this version heard of the gate at all? If not, what it brought does not exist."""
+        """Tell whether this version has the gate at all; if not, its fields do not exist."""
         return self.gates.knows(gate)

@@ -1,10 +1,9 @@
-"""What the server says about itself: versions, groups and resources, as clients ask for them before anything else.
+"""Discovery: versions, groups and resources, which clients read first.
 
-In goes a `Scheme`, which may be a part of everything (an older version is being emulated); out come encoded
-documents. There are two forms of the same facts: the legacy ones, one request for each group and version, and the
-aggregated one, two requests for everything. Both list resources by name, subresources after their parent.
-
-All functions here are pure; whoever serves the documents keeps them.
+Called by `apiserver/documents.py`. Takes a `Scheme`, which may be a part of everything (an older version is being
+emulated), and returns encoded documents. There are two forms of the same facts: the legacy ones, one request for each
+group and version, and the aggregated one, two requests for everything. Both list resources by name, subresources after
+their parent. All functions here are pure; the caller keeps the documents.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _MACHINES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class DiscoveryDocument:
     """An answer that stays the same as long as the server runs."""
 
     body: bytes
@@ -42,18 +41,18 @@ class Document:
     etag: str = ""
 
 
-def _document(content: dict[str, Any]) -> Document:
-    return Document(msgspec.json.encode(content))
+def _document(content: dict[str, Any]) -> DiscoveryDocument:
+    return DiscoveryDocument(msgspec.json.encode(content))
 
 
 def storage_version_hash(group: str, version: str, kind: str) -> str:
-    """Changes when objects of the kind are stored in another version."""
+    """Return the hash that changes when objects of the kind are stored in another version."""
     digest = hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()
 
 
 def _version_rank(version: str) -> tuple[int, int, int, str]:
-    """The preferred version has the highest rank: stable before beta before alpha, then the higher number."""
+    """Rank a version: stable before beta before alpha, then the higher number."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (-1, 0, 0, version)
@@ -62,7 +61,7 @@ def _version_rank(version: str) -> tuple[int, int, int, str]:
 
 
 def group_versions(scheme: Scheme, group: str) -> list[str]:
-    """The versions of a group, the preferred one first."""
+    """Return the versions of a group, the preferred one first."""
     versions = dict.fromkeys(kind.version for kind in scheme.kinds if kind.group == group)
     return sorted(versions, key=_version_rank, reverse=True)
 
@@ -83,8 +82,8 @@ def _subresources(kind: Kind) -> list[Subresource]:
 # -- the legacy form
 
 
-def api_versions(server_address: str) -> Document:
-    """`/api`. The address (host:port) is where clients from anywhere reach this server."""
+def api_versions(server_address: str) -> DiscoveryDocument:
+    """Make `/api`. The address (host:port) is where clients reach this server."""
     address = {"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}
     return _document({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]})
 
@@ -94,21 +93,21 @@ def _group(scheme: Scheme, group: str) -> dict[str, Any]:
     return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
 
-def api_group_list(scheme: Scheme) -> Document:
-    """`/apis`."""
+def api_group_list(scheme: Scheme) -> DiscoveryDocument:
+    """Make `/apis`."""
     groups = [_group(scheme, group) for group in _named_groups(scheme)]
     return _document({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 
 
-def api_group(scheme: Scheme, group: str) -> Document | None:
-    """`/apis/<group>`; None if the group is not served."""
+def api_group(scheme: Scheme, group: str) -> DiscoveryDocument | None:
+    """Make `/apis/<group>`; None if the group is not served."""
     if group not in _named_groups(scheme):
         return None
     return _document({"kind": "APIGroup", "apiVersion": "v1", **_group(scheme, group)})
 
 
-def api_resource_list(scheme: Scheme, group: str, version: str) -> Document | None:
-    """`/api/v1` and `/apis/<group>/<version>`; None if there is no such version."""
+def api_resource_list(scheme: Scheme, group: str, version: str) -> DiscoveryDocument | None:
+    """Make `/api/v1` or `/apis/<group>/<version>`; None if there is no such version."""
     kinds = _kinds(scheme, group, version)
     if not kinds:
         return None
@@ -157,17 +156,17 @@ def aggregated_content_type(version: AggregatedVersion = "v2") -> str:
     return f"{JSON};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
 
 
-def aggregated_core(scheme: Scheme, version: AggregatedVersion = "v2") -> Document:
-    """`/api`, aggregated: the core group."""
+def aggregated_core(scheme: Scheme, version: AggregatedVersion = "v2") -> DiscoveryDocument:
+    """Make the aggregated `/api`: the core group."""
     return _aggregated(scheme, [""], version)
 
 
-def aggregated_groups(scheme: Scheme, version: AggregatedVersion = "v2") -> Document:
-    """`/apis`, aggregated: every other group."""
+def aggregated_groups(scheme: Scheme, version: AggregatedVersion = "v2") -> DiscoveryDocument:
+    """Make the aggregated `/apis`: every other group."""
     return _aggregated(scheme, _named_groups(scheme), version)
 
 
-def _aggregated(scheme: Scheme, groups: list[str], version: AggregatedVersion) -> Document:
+def _aggregated(scheme: Scheme, groups: list[str], version: AggregatedVersion) -> DiscoveryDocument:
     answer = {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": f"apidiscovery.k8s.io/{version}",
@@ -176,7 +175,7 @@ def _aggregated(scheme: Scheme, groups: list[str], version: AggregatedVersion) -
     }
     body = msgspec.json.encode(answer)
     etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
-    return Document(body, aggregated_content_type(version), etag)
+    return DiscoveryDocument(body, aggregated_content_type(version), etag)
 
 
 def _aggregated_group(scheme: Scheme, group: str) -> dict[str, Any]:
@@ -194,7 +193,7 @@ def _aggregated_group(scheme: Scheme, group: str) -> dict[str, Any]:
 
 
 def _response_kind(group: str, version: str, kind: str) -> dict[str, str]:
-    """Group and version are only said where they differ from those of the resource."""
+    """Return the kind of the answer; group and version only where they differ from the resource's."""
     return {"group": group, "version": version, "kind": kind}
 
 
@@ -227,13 +226,13 @@ def _aggregated_resource(kind: Kind) -> dict[str, Any]:
 
 @functools.cache
 def this_platform() -> str:
-    """`linux/amd64`."""
+    """Return the platform, as `linux/amd64`."""
     machine = platform.machine()
     return f"{sys.platform}/{_MACHINES.get(machine, machine)}"
 
 
 def version_info(kubernetes_version: str) -> dict[str, str]:
-    """`/version` for, say, "1.37" or "1.37.2".
+    """Make `/version` for, say, "1.37" or "1.37.2".
 
     Clients compare major, minor and gitVersion. The keys about a Go build must be there and say that there was none.
     """

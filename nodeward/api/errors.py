@@ -1,7 +1,7 @@
-"""What a caller did wrong, as the `Status` Kubernetes answers with.
+"""API errors: what was wrong with a request, as the `Status` Kubernetes answers with.
 
-Handlers raise `ApiError`; the HTTP edge turns it into an answer, the client raises it again on the other side.
-The functions below make the usual ones; the texts are those kubectl users know.
+Handlers raise `ApiError`; the HTTP server turns it into an answer, the client raises it again on the other side. The
+functions below make the usual ones; the texts are those kubectl users know.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _error(
 
 
 def qualified(group: str, name: str) -> str:
-    """`pods`, or `deployments.apps`: a resource or kind with its group."""
+    """Return a resource or kind with its group: `pods`, or `deployments.apps`."""
     return f"{name}.{group}" if group else name
 
 
@@ -131,7 +131,7 @@ def method_not_allowed() -> ApiError:
 
 
 def page_not_found() -> ApiError:
-    """The answer for a resource a served group does not have."""
+    """Make the error for a resource a served group does not have."""
     return _error(404, "NotFound", "the server could not find the requested resource", StatusDetails())
 
 
@@ -170,7 +170,7 @@ def timeout(message: str, retry_after: int = 0) -> ApiError:
 
 
 def too_large_resource_version(requested: int, current: int) -> ApiError:
-    """A read asked for a revision that has not happened yet, and it did not happen in time either."""
+    """Make the error for a read at a revision that was not reached in time."""
     error = timeout(f"Too large resource version: {requested}, current: {current}", 1)
     if error.status.details is not None:
         error.status.details.causes = [

@@ -1,4 +1,4 @@
-"""Events in their newer form: events.k8s.io/v1."""
+"""Events: events.k8s.io/v1. Stored in their core/v1 form."""
 
 from __future__ import annotations
 

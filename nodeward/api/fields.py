@@ -1,13 +1,13 @@
-"""The vocabulary in which kinds are described: one struct per type, facts about a field beside its type.
+"""The vocabulary in which kinds are described: one struct per type, with facts about each field beside its type.
 
-A description says everything the rest of the system needs to know of a field: its JSON name and type (msgspec
-decodes and encodes from it), whether an empty value is written, how lists merge, which values are usual, what
-is required. `nodeward.api.schema` compiles the descriptions; patches, server-side apply, unknown-field checks
-and OpenAPI read what it compiled.
+A description says everything the rest of the system needs to know of a field: its JSON name and type (msgspec decodes
+and encodes from it), whether an empty value is written, how lists merge, which values are usual, what is required.
+`nodeward.api.schema` compiles the descriptions; patches, server-side apply, unknown-field checks and OpenAPI read the
+result.
 
-Emptiness follows Kubernetes: a plain field with its zero value is the same as an absent one and is not written,
-`T | None` tells absent from zero, and `always(...)`, `nested(...)` mark fields that are written even when empty.
-A list that is always written is written as null when it is empty: Kubernetes stores no difference between the two.
+Emptiness follows Kubernetes: a plain field with its zero value is the same as an absent one and is not written, `T |
+None` distinguishes absent from zero, and `always(...)`, `nested(...)` mark fields that are written even when empty. A
+list that is always written is written as null when it is empty: Kubernetes stores no difference between the two.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ListMap:
-    """A list whose items are known by these fields: each may have its own owner in server-side apply."""
+    """A list whose items are identified by these fields: each may have its own owner in server-side apply."""
 
     keys: tuple[str, ...]
 
@@ -112,7 +112,7 @@ field = msgspec.field
 
 
 def always(zero: T, name: str | None = None) -> T:
-    """A plain field that is written even when it is zero."""
+    """Declare a plain field that is written even when it is zero."""
     result: T = msgspec.field(default_factory=lambda: zero, name=name)
     return result
 
@@ -127,7 +127,7 @@ def _no_entries() -> dict[str, Any]:
 
 
 def always_list(name: str | None = None) -> Any:
-    """A list that is written even when it is empty."""
+    """Declare a list that is written even when it is empty."""
     return msgspec.field(default_factory=_no_items, name=name)
 
 
@@ -143,7 +143,7 @@ else:
 
 
 class NullList(list[Any]):
-    """A required list that nobody said anything about, as opposed to one that somebody sent empty."""
+    """A required list that is absent, as opposed to one that was sent empty."""
 
 
 def _no_required_items() -> list[Any]:
@@ -151,13 +151,13 @@ def _no_required_items() -> list[Any]:
 
 
 def required_list(name: str | None = None) -> Any:
-    """A `RequiredList` field: written as null when it is empty. Its struct is a `WithRequiredLists`."""
+    """Declare a `RequiredList` field: written as null when it is empty. Its struct is a `WithRequiredLists`."""
     return msgspec.field(default_factory=_no_required_items, name=name)
 
 
 @functools.cache
 def required_lists(struct: type[msgspec.Struct]) -> tuple[str, ...]:
-    """The names of the fields of a struct that are `required_list()`."""
+    """Return the names of the fields of a struct that are `required_list()`."""
     found = msgspec.structs.fields(struct)
     return tuple(info.name for info in found if info.default_factory is _no_required_items)
 
@@ -172,21 +172,21 @@ class WithRequiredLists(KubeStruct):
 
 
 def always_dict(name: str | None = None) -> Any:
-    """A map that is written even when it is empty."""
+    """Declare a map that is written even when it is empty."""
     return msgspec.field(default_factory=_no_entries, name=name)
 
 
 def always_null(name: str | None = None) -> Any:
-    """A time or a pointer that is written as null when it is not set."""
+    """Declare a time or a pointer that is written as null when it is not set."""
     return msgspec.field(default_factory=lambda: None, name=name)
 
 
 def always_zero_quantity(name: str | None = None) -> Any:
-    """A quantity that is written as 0 when it is not set."""
+    """Declare a quantity that is written as 0 when it is not set."""
     return msgspec.field(default_factory=lambda: Quantity.parse("0"), name=name)
 
 
 def nested(struct: type[T], name: str | None = None) -> T:
-    """A struct that is always there, and written as {} when empty."""
+    """Declare a struct that is always there, and written as {} when empty."""
     result: T = msgspec.field(default_factory=struct, name=name)
     return result

@@ -1,7 +1,7 @@
-"""Bad values that are structs, in the form in which a Go server shows them: its inner types have no JSON names.
+"""Struct values in error messages, in the form in which a Go server shows them: its internal types have no JSON names.
 
-Upstream validates its inner types, and an error shows such a value with the names of the Go fields, every field of it,
-and null for what is not set. Types of meta/v1 are shared by all versions and keep their JSON names.
+Upstream validates its internal types, and an error shows such a value with the names of the Go fields, every field of
+it, and null for what is not set. Types of meta/v1 are shared by all versions and keep their JSON names.
 `nodeward.api.errors` calls this for each field error it turns into a cause.
 """
 
@@ -83,7 +83,7 @@ _PLAIN: Final = meta.ObjectMeta.__module__
 
 
 def go_name(struct: type[msgspec.Struct], attribute: str) -> str:
-    """The Go name of a field of a struct."""
+    """Return the Go name of a field of a struct."""
     name = next(info.encode_name for info in msgspec.structs.fields(struct) if info.name == attribute)
     return _go_name(struct, name)
 
@@ -93,7 +93,7 @@ def _go_name(struct: type, name: str) -> str:
 
 
 def go_form(value: Any) -> Any:
-    """A struct as plain values under Go names; anything else as it is, with the keys of plain maps in order."""
+    """Convert a struct to plain values under Go names; other values stay, with the keys of plain maps sorted."""
     if isinstance(value, NullList) and not value:
         return None
     if isinstance(value, dict) and all(isinstance(inner, str | Quantity) for inner in value.values()):

@@ -1,9 +1,9 @@
 """Required lists that are empty: null in what is stored and sent, an empty list in structs.
 
-Kubernetes stores no difference between a list that is empty and one that is null, so `encode_with_nulls` writes null
-for both. Who owns which field is worked out before an object is stored, and there a list that somebody sent empty is
-a field like any other: `tree_with_nulls` keeps it apart from one that nobody said anything about. Both cost a look at
-the few places where such lists may stand. Used by `nodeward.api.codec` and the API server's field ownership.
+Kubernetes stores no difference between an empty list and null, so `encode_with_nulls` writes null for both.
+managedFields are computed before an object is stored, and there a list that was sent empty is a field like any other:
+`tree_with_nulls` keeps it apart from an absent one. Both only look at the few places where such lists may stand. Used
+by `nodeward.api.codec` and the API server's field manager.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EMPTY: Final = re.compile(rb":\[\]")
 
 
 def encode_with_nulls(obj: msgspec.Struct, encode: Callable[[Any], bytes]) -> bytes:
-    """The struct as JSON, with null for each required list that is empty."""
+    """Encode the struct as JSON, with null for each required list that is empty."""
     value = encode(obj)
     if _EMPTY.search(value) is None:
         return value
@@ -35,7 +35,7 @@ def encode_with_nulls(obj: msgspec.Struct, encode: Callable[[Any], bytes]) -> by
 
 
 def tree_with_nulls(obj: msgspec.Struct, to_tree: Callable[[Any], Any]) -> Any:
-    """The struct as a tree, with null for each required list that nobody said anything about."""
+    """Convert the struct to a tree, with null for each required list that is absent."""
     places = [place for place in _empty_lists(obj) if isinstance(place[2], NullList)]
     return _with_nulls(obj, places, to_tree) if places else to_tree(obj)
 
@@ -60,7 +60,7 @@ def _empty_lists(obj: msgspec.Struct) -> list[Place]:
 
 @functools.cache
 def _finder(struct: type[msgspec.Struct]) -> Finder | None:
-    """What finds the empty required lists in a struct; None if there can be none."""
+    """Return the function that finds the empty required lists in a struct; None if it can have none."""
     lists = required_lists(struct)
     schema = schema_of(struct)
     inner = [(info.name, _inside(schema.fields[info.encode_name])) for info in msgspec.structs.fields(struct)]

@@ -1,7 +1,7 @@
-"""Struct descriptions compiled into a tree that generic code can walk: field by field, with the facts about each.
+"""Struct descriptions compiled into a tree that generic code can walk, field by field.
 
-In goes a struct type; out comes a `Schema`. Patches, server-side apply, unknown-field checks and OpenAPI read it;
-none of them knows a kind by name. A compiled schema never changes.
+Takes a struct type; returns a `Schema`. Patches, server-side apply, unknown-field checks and OpenAPI read it; none of
+them knows a kind by name. A compiled schema never changes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Shape(Enum):
 
 @dataclass(slots=True, eq=False)
 class Schema:
-    """What is known of one value: its form, what is inside, how it merges."""
+    """The description of one value: its form, what is inside, how it merges."""
 
     shape: Shape
     #: STRUCT: the struct class; SCALAR: str, int, float, bool, bytes, Quantity
@@ -65,20 +65,20 @@ class Schema:
 
     @property
     def fields(self) -> dict[str, Schema]:
-        """STRUCT: the fields by their JSON name, in the order they are written."""
+        """The fields of a STRUCT by their JSON name, in the order they are written."""
         if self._fields is None:
             self._fields = _struct_fields(self.python_type)
         return self._fields
 
     @property
     def is_keyed(self) -> bool:
-        """A list whose items have an identity of their own."""
+        """Whether this is a list whose items have an identity of their own."""
         return bool(self.list_keys)
 
 
 @functools.cache
 def schema_of(struct: type[msgspec.Struct]) -> Schema:
-    """The schema of a struct type."""
+    """Return the schema of a struct type."""
     return Schema(Shape.STRUCT, python_type=struct, is_atomic=bool(getattr(struct, "is_atomic", False)))
 
 

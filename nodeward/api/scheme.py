@@ -37,7 +37,7 @@ _CHANGE = ("get", "patch", "update")
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """Something below an object: `pods/NAME/binding`."""
+    """A subresource, as `pods/NAME/binding`."""
 
     name: str
     verbs: tuple[str, ...]
@@ -68,7 +68,7 @@ class Kind:
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
     subresources: tuple[Subresource, ...] = ()
-    #: the resource whose storage this kind shares, when it is another view of the same objects
+    #: the resource in whose form objects of this kind are stored, if that is another one (events.k8s.io)
     stored_as: str = ""
 
     @property
@@ -85,7 +85,7 @@ class Kind:
 
     @property
     def is_stored(self) -> bool:
-        """Whether objects of this kind are kept; reviews, for one, are only answered."""
+        """Whether objects of this kind are stored; reviews, for example, are only answered."""
         return "get" in self.verbs
 
     @property
@@ -96,7 +96,7 @@ class Kind:
         return next((sub for sub in self.subresources if sub.name == name), None)
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path of the collection, of one object, or of something below it."""
+        """Return the URL path of the collection, of one object, or of a subresource."""
         parts = [f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"]
         if self.is_namespaced and namespace:
             parts.append(f"namespaces/{namespace}")
@@ -222,7 +222,7 @@ KINDS: tuple[Kind, ...] = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scheme:
-    """A set of kinds, to be looked up by what a request or an object names."""
+    """A set of kinds, looked up by resource, name or type."""
 
     kinds: tuple[Kind, ...]
     _by_resource: dict[tuple[str, str, str], Kind] = dataclass_field(default_factory=dict, repr=False)
@@ -239,15 +239,15 @@ class Scheme:
         return scheme
 
     def by_resource(self, group: str, version: str, resource: str) -> Kind | None:
-        """`("apps", "v1", "deployments")`."""
+        """Return the kind of `("apps", "v1", "deployments")`."""
         return self._by_resource.get((group, version, resource))
 
     def by_name(self, api_version: str, name: str) -> Kind | None:
-        """`("apps/v1", "Deployment")`."""
+        """Return the kind of `("apps/v1", "Deployment")`."""
         return self._by_name.get((api_version, name))
 
     def by_type(self, type_: type[KubeTop]) -> Kind:
-        """The kind a struct describes."""
+        """Return the kind a struct describes."""
         return self._by_type[type_]
 
     def groups(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ class TimeError(ValueError):
 
 
 def canonical_time(text: str) -> str:
-    """A `Time` as it is kept."""
+    """Return a `Time` in its stored form."""
     return _moment(text, _LAYOUT).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -50,7 +50,7 @@ def canonical_micro_time(text: str) -> str:
 
 
 def settle_times(obj: msgspec.Struct, body: bytes) -> None:
-    """Bring the times of an object read from `body` into the form in which they are kept."""
+    """Convert the times of an object decoded from `body` to their stored form, in place."""
     settle, has_micro = _settler(type(obj)), _holds_micro_times(type(obj))
     if settle is not None and (_ANY_TIME if has_micro else _ODD_TIME).search(body):
         settle(obj)
@@ -60,7 +60,7 @@ _NOT_A_TIME: Final = re.compile(r"Expected `str` matching regex .* - at `\$\.(.*
 
 
 def time_fault(error: str, tree: Any, schema: Schema) -> str:
-    """Go's text for a decoder's `error` that a string in `tree` is no time; "" if the error is about another thing."""
+    """Return Go's text for a decoder's `error` about a string that is no time; "" for other errors."""
     match = _NOT_A_TIME.match(error)
     if match is None:
         return ""
@@ -140,7 +140,7 @@ def _stopped(text: str, layout: str, at: int, element: str) -> TimeError:
 
 @functools.cache
 def _settler(struct: type[msgspec.Struct]) -> Settle | None:
-    """What settles the times of one struct; None if it has none."""
+    """Return the function that converts the times of one struct; None if it has none."""
     schema = schema_of(struct)
     steps: list[tuple[str, Callable[[Any], Any] | None, Settle | None]] = []
     for info in msgspec.structs.fields(struct):
@@ -164,7 +164,7 @@ def _settler(struct: type[msgspec.Struct]) -> Settle | None:
 
 
 def _of(schema: Schema) -> tuple[Callable[[Any], Any] | None, Settle | None]:
-    """How a field is brought into its form: by replacing its value, or in place."""
+    """Return how a field is converted: by replacing its value, or in place."""
     match schema.shape, schema.format:
         case Shape.SCALAR, "date-time":
             return canonical_time, None

@@ -1,1 +1,1 @@
-"""The Kubernetes API over a store: HTTP, verbs, admission, authorization, watch."""
+"""The Kubernetes API server: requests in, objects in a store, watch events out."""

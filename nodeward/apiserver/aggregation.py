@@ -1,7 +1,7 @@
-"""ClusterRoles made of others (admin, edit, view): their rules follow the roles their labels select.
+"""Aggregated ClusterRoles (admin, edit, view): their rules are the sum of the roles their labels select.
 
-Upstream does this in a controller; here it belongs to the API server, so that the bootstrap roles mean something even
-when no controller runs.
+Upstream does this in a controller; here it belongs to the API server, so that the bootstrap roles have rules even when
+no controller runs. Started by `server.py`; computes with `auth/rules.py` and writes through the API.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import logging
 from nodeward.api.errors import ApiError
 from nodeward.api.rbac_v1 import ClusterRole
 from nodeward.apiserver.auth.rules import aggregate
-from nodeward.apiserver.cache import Batch
+from nodeward.apiserver.cache import ChangeBatch
 from nodeward.apiserver.environment import Environment
 from nodeward.machinery.client import Client
 
@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Aggregation:
-    """Keeps aggregated roles in step."""
+    """Keeps the rules of aggregated roles up to date."""
 
     def __init__(self, env: Environment, client: Client) -> None:
         self._env = env
@@ -28,14 +28,14 @@ class Aggregation:
         self._news = asyncio.Event()
         self._stop = env.hub.cache(env.scheme.by_type(ClusterRole)).watch(self)
 
-    def changed(self, batch: Batch) -> None:
+    def changed(self, batch: ChangeBatch) -> None:
         self._news.set()
 
-    def relisted(self, batch: Batch) -> None:
+    def relisted(self, batch: ChangeBatch) -> None:
         self._news.set()
 
     async def settle(self) -> None:
-        """Write what has changed until nothing does."""
+        """Write changed roles until no role changes any more."""
         while True:
             changed = aggregate(self._env.peek_all(ClusterRole))
             if not changed:

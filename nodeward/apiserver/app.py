@@ -1,7 +1,10 @@
-"""The application: a request comes in, an answer goes out. Every request passes here, from the wire or in process.
+"""The request handler: every request passes here, from a socket (`machinery/serving`) or in process (`loopback.py`).
 
-In order: what is asked, who asks, may they, is there room, then the verb. Errors become `Status` answers; what nobody
-foresaw is caught one level up, at the edge.
+In order: read the path (`request.py`), authenticate and authorize (`security.py`), limit the requests in flight, call
+the verb (`verbs/`, `subresources/`). An `ApiError` becomes a `Status` answer; unexpected exceptions are caught one
+level up, by the connection.
+
+What must stay true: a request that is not authorized reaches no verb, and every request is counted once.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from nodeward.api.errors import (
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.documents import Documents
-from nodeward.apiserver.metrics import Metrics
+from nodeward.apiserver.metrics import ApiServerMetrics
 from nodeward.apiserver.request import Call, resolve
 from nodeward.apiserver.reviewing import review
 from nodeward.apiserver.security import Security
@@ -42,7 +45,7 @@ from nodeward.machinery.transport import Request
 LOG: Final = logging.getLogger(__name__)
 
 _READING: Final = frozenset({"get", "list", "watch", "head", "options"})
-#: Characters of all warnings together; beyond that, characters of each.
+#: Most characters of all warnings together; if there are more, each is cut to the second number.
 _WARNINGS_TOTAL: Final = 4096
 _WARNING_EACH: Final = 256
 _NOT_FOUND: Final = b"404 page not found\n"
@@ -52,7 +55,7 @@ _DEPRECATED: Final = {
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 }
 
-#: Requests answered at a time before clients are asked to come back. Reads: kube-apiserver's default.
+#: Requests in flight at most; above that the answer is 429. Reads: kube-apiserver's default.
 MAX_READING: Final = 400
 # Unlike upstream (200): writes wait together for one group commit and cost little while they wait, and thousands of
 # simulated nodes in one process write at the same moment.
@@ -60,9 +63,9 @@ MAX_MUTATING: Final = 2000
 
 
 class App:
-    """One API server's front."""
+    """The handler of one API server."""
 
-    def __init__(self, api: Api, security: Security, documents: Documents, metrics: Metrics) -> None:
+    def __init__(self, api: Api, security: Security, documents: Documents, metrics: ApiServerMetrics) -> None:
         self._api = api
         self._security = security
         self._documents = documents
@@ -84,7 +87,7 @@ class App:
         except ApiError as error:
             answer = failure(error)
         except RecursionError:
-            # Whatever goes through a body recurses as deep as the body nests, and nothing is written before.
+            # Decoding recurses as deep as the body nests; nothing has been written at this point.
             answer = failure(bad_request("json: exceeded max depth"))
         if call.warnings:
             answer.headers = {**answer.headers, "Warning": warning_header(call.warnings)}
@@ -92,7 +95,7 @@ class App:
         self._metrics.answered(call, answer.status, seconds, answer.size)
         level = logging.DEBUG if answer.status < 400 and call.verb in _READING else logging.INFO
         if LOG.isEnabledFor(level):
-            # Neither query nor headers nor body: somebody's secrets may be in them.
+            # No query, headers or body in the log: they may hold secrets.
             path, name = request.path, call.user.name
             LOG.log(level, "%s %s by %s: %d in %.1f ms", call.verb, path, name, answer.status, seconds * 1e3)
         return answer
@@ -167,7 +170,7 @@ class App:
 
 
 def _is_misplaced(call: Call, kind: Kind) -> bool:
-    """Whether the verb is about one object and the path about many, or the other way round."""
+    """Tell whether the verb needs a name that the path lacks, or the other way round."""
     match call.verb:
         case "update" | "patch":
             return not call.name
@@ -179,7 +182,7 @@ def _is_misplaced(call: Call, kind: Kind) -> bool:
 
 
 def warning_header(texts: Sequence[str]) -> str:
-    """All warnings; if they are too much for a header, the first ones, each cut short, as upstream does."""
+    """Join all warnings; if they are too long for a header, the first ones, each cut short, as upstream does."""
     if sum(map(len, texts)) > _WARNINGS_TOTAL:
         length, kept = 0, []
         for text in texts:
@@ -196,11 +199,11 @@ def _pods(kinds: tuple[Kind, ...]) -> int:
 
 
 class _Counted:
-    """A stream that is counted while it is open."""
+    """A stream that is counted in the metrics while it is open."""
 
     __slots__ = ("_call", "_is_open", "_metrics", "_stream")
 
-    def __init__(self, stream: Streaming, metrics: Metrics, call: Call) -> None:
+    def __init__(self, stream: Streaming, metrics: ApiServerMetrics, call: Call) -> None:
         self._stream = stream
         self._metrics = metrics
         self._call = call

@@ -1,7 +1,8 @@
-"""What a cluster has from the first moment: system namespaces, roles and bindings, priority classes, its own service.
+"""Objects every cluster has from its start: system namespaces, RBAC, priority classes, the `kubernetes` service.
 
-Run at every start: what is missing is made, what administrators changed is left alone (roles only gain permissions).
-Namespaces and the service are looked after from then on: `kubectl delete all --all` takes the service with it.
+Called by `server.py` at every start: missing objects are created, what administrators changed is kept (roles only gain
+permissions). Namespaces and the service are also created again while the server runs: `kubectl delete all --all`
+deletes the service.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from nodeward.api.rbac_v1 import ClusterRole, ClusterRoleBinding, Role, RoleBind
 from nodeward.api.scheduling_v1 import PriorityClass
 from nodeward.apiserver.admission.priority import system_classes
 from nodeward.apiserver.auth.bootstrap_policy import bootstrap_objects
-from nodeward.apiserver.auth.reconcile import Change, Step, reconcile
+from nodeward.apiserver.auth.reconcile import RbacChange, RbacStep, reconcile
 from nodeward.apiserver.environment import Environment
 from nodeward.machinery.client import Client
 
@@ -32,7 +33,7 @@ _RBAC: tuple[type[KubeObject], ...] = (ClusterRole, ClusterRoleBinding, Role, Ro
 
 
 async def bootstrap(env: Environment, client: Client, *, port: int) -> None:
-    """Make what is missing, through the API like anybody else."""
+    """Create what is missing, through the API like any client."""
     await _namespaces(env, client)
     await _policy(env, client)
     for wanted in system_classes():
@@ -42,7 +43,7 @@ async def bootstrap(env: Environment, client: Client, *, port: int) -> None:
 
 
 async def repair(env: Environment, client: Client, *, port: int) -> None:
-    """Make again what has gone since: somebody deleted it."""
+    """Create again what has been deleted since."""
     await _namespaces(env, client)
     await _service(env, client, port)
 
@@ -54,13 +55,13 @@ async def _namespaces(env: Environment, client: Client) -> None:
 
 
 async def _service(env: Environment, client: Client, port: int) -> None:
-    """The cluster's own service; it leads to the port this server answers on."""
+    """Return the `kubernetes` service, which leads to the port this server answers on."""
     wanted = _kubernetes_service(env, port)
     found = env.peek(Service, "kubernetes", "default")
     if found is None:
         await _create(client, wanted)
     elif [_way(each) for each in found.spec.ports] != [_way(each) for each in wanted.spec.ports]:
-        # What is peeked at is shared: a change goes into a copy.
+        # A cached object is shared: change a copy.
         spec = msgspec.structs.replace(found.spec, ports=wanted.spec.ports)
         try:
             await client.update(msgspec.structs.replace(found, spec=spec))
@@ -83,17 +84,17 @@ async def _create(client: Client, obj: KubeObject) -> None:
 
 async def _policy(env: Environment, client: Client) -> None:
     existing: list[KubeObject] = [obj for kind in _RBAC for obj in env.peek_all(kind)]
-    # All at once: the store commits them together.
+    # Created concurrently, so that the store commits them together.
     await asyncio.gather(*(_write(client, change) for change in reconcile(existing, bootstrap_objects())))
 
 
-async def _write(client: Client, change: Change) -> None:
+async def _write(client: Client, change: RbacChange) -> None:
     match change.step:
-        case Step.CREATE:
+        case RbacStep.CREATE:
             await _create(client, change.obj)
-        case Step.UPDATE:
+        case RbacStep.UPDATE:
             await client.update(change.obj)
-        case Step.RECREATE:
+        case RbacStep.RECREATE:
             await client.delete(type(change.obj), change.obj.metadata.name, change.obj.metadata.namespace)
             await _create(client, change.obj)
 
@@ -116,5 +117,5 @@ def _kubernetes_service(env: Environment, port: int) -> Service:
 
 
 def missing(env: Environment) -> Iterable[str]:
-    """The system namespaces that are not there yet, for the readiness check."""
+    """List the system namespaces that do not exist yet, for the readiness check."""
     return (name for name in NAMESPACES if env.peek(Namespace, name) is None)

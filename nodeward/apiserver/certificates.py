@@ -1,7 +1,8 @@
-"""Making and checking certificates: ECDSA on P-256, signed by an authority, for a server or for a client.
+"""Creation and validation of X.509 certificates: ECDSA on P-256, signed by an authority, for a server or a client.
 
-PEM and objects of `cryptography` go in and out; no files are touched and the time is handed in. `cryptography` is
-imported on first use, because a server with certificates of its own never needs it here.
+Called by `pki.py`, which keeps the files; here PEM and objects of `cryptography` go in and out, no files are touched
+and the time is an argument. `cryptography` is imported on first use: a server with certificates of its own never needs
+it here.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
 
 AUTHORITY_LIFE: Final = timedelta(days=3650)
 CERTIFICATE_LIFE: Final = timedelta(days=365)
-#: A certificate with less than this left is made again.
+#: A certificate is renewed when it has less than this left.
 RENEW_BEFORE: Final = timedelta(days=30)
-#: Certificates are good from a little before now, for clocks that are behind.
+#: Certificates are valid from a little before now, for peers whose clocks are behind.
 BACKDATE: Final = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a certificate shall say. Names of hosts make it a server's, otherwise it is a client's."""
+class CertificateSpec:
+    """What a certificate shall contain. With host names it is for a server, otherwise for a client."""
 
     common_name: str
     organisations: tuple[str, ...] = ()
@@ -37,7 +38,7 @@ class Wanted:
     is_authority: bool = False
 
 
-def subject_of(wanted: Wanted) -> x509.Name:
+def subject_of(wanted: CertificateSpec) -> x509.Name:
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -61,7 +62,7 @@ def alternatives(names: Sequence[str]) -> list[x509.GeneralName]:
 
 
 def sign(
-    wanted: Wanted,
+    wanted: CertificateSpec,
     key: ec.EllipticCurvePrivateKey,
     signer: ec.EllipticCurvePrivateKey,
     issuer: x509.Certificate | None,
@@ -113,13 +114,13 @@ def sign(
 
 
 def is_good(
-    certificate: x509.Certificate, wanted: Wanted, authority: x509.Certificate, now: datetime
+    certificate: x509.Certificate, wanted: CertificateSpec, authority: x509.Certificate, now: datetime
 ) -> bool:
-    """Whether `certificate` says what is wanted, is signed by `authority` and lasts for a while yet."""
+    """Tell whether `certificate` matches the spec, is signed by `authority` and does not expire soon."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
 
-    # One that its authority cuts short cannot be had any longer.
+    # A certificate cannot outlive its authority, so one that ends with it is not renewed.
     last = certificate.not_valid_after_utc
     if last < authority.not_valid_after_utc:
         last -= RENEW_BEFORE

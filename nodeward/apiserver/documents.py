@@ -1,6 +1,7 @@
-"""Everything that is not an object: discovery, OpenAPI, version, health, metrics, OpenID.
+"""Answers that are not objects: discovery, OpenAPI, version, health, metrics, OpenID discovery.
 
-Documents are made when first asked for and kept; nothing here changes while the server runs except health and metrics.
+Called by `app.py` for paths outside resources. Documents are made when first asked for and kept; only health and
+metrics change while the server runs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from nodeward.api.openapi import OpenApi
 from nodeward.api.openapi.documents import OpenApiDocument
 from nodeward.apiserver.auth.oidc import json_web_keys, openid_configuration
 from nodeward.apiserver.environment import Environment
-from nodeward.apiserver.metrics import Metrics
+from nodeward.apiserver.metrics import ApiServerMetrics
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.security import TokenSettings
 from nodeward.machinery.serving.answer import TEXT, Answer, failure
@@ -28,12 +29,12 @@ Check = tuple[str, Callable[[], bool]]
 
 
 class Documents:
-    """The pages beside the objects."""
+    """The documents of one API server."""
 
     def __init__(
         self,
         env: Environment,
-        metrics: Metrics,
+        metrics: ApiServerMetrics,
         *,
         kubernetes_version: str,
         address: str,
@@ -52,7 +53,7 @@ class Documents:
         self.is_shutting_down = False
 
     async def serve(self, call: Call) -> Answer:
-        """The page at a path; 404 if there is none."""
+        """Return the document at a path; 404 if there is none."""
         if "//" in call.path:
             return _NOT_FOUND
         path = call.path.rstrip("/") or "/"
@@ -165,7 +166,7 @@ class Documents:
         return _NOT_FOUND
 
 
-def _document(document: discovery.Document, call: Call) -> Answer:
+def _document(document: discovery.DiscoveryDocument, call: Call) -> Answer:
     headers = {"ETag": document.etag, "Vary": "Accept"} if document.etag else {}
     if document.etag and call.request.headers.get("if-none-match") == document.etag:
         return Answer(304, b"", document.content_type, headers)

@@ -1,4 +1,7 @@
-"""What handlers, strategies and admission plugins may use of the world: handed to them, never looked up."""
+"""What verbs, strategies and admission plugins may use: clock, chance, gates, caches. Passed to them, never global.
+
+Made by `server.py`. Reads through `peek` never wait: they see the watch caches as they are.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ from nodeward.machinery.clock import Chance, Clock
 
 K = TypeVar("K", bound=KubeObject)
 
-#: Decoded objects remembered between peeks.
+#: Decoded objects kept between peeks.
 PEEKED: Final = 4096
 
 
 @dataclass(slots=True)
 class Environment:
-    """One API server's surroundings."""
+    """The dependencies of one API server's handlers."""
 
     hub: Hub
     scheme: Scheme
@@ -42,21 +45,21 @@ class Environment:
         self.context = Context(self.gates)
 
     def now(self) -> str:
-        """The time, as objects carry it."""
+        """Return the current time, in the form objects carry it."""
         return rfc3339(self.clock.now_ns())
 
     def kind(self, type_: type[K]) -> Kind:
         return self.scheme.by_type(type_)
 
     def peek(self, type_: type[K], name: str, namespace: str = "") -> K | None:
-        """An object as the caches have it now. It is shared: whoever wants to change it takes a copy."""
+        """Return an object from the caches. The object is shared: change only a copy."""
         kind = self.scheme.by_type(type_)
         key = f"{namespace}/{name}" if kind.is_namespaced else name
         item = self.hub.cache(kind).objects.get(key)
         return None if item is None else self._open(kind, type_, key, item)
 
     def peek_all(self, type_: type[K], namespace: str = "") -> list[K]:
-        """All objects of a kind (in one namespace) as the caches have them now; shared, as with `peek`."""
+        """Return all objects of a kind (in one namespace) from the caches; shared, as with `peek`."""
         kind = self.scheme.by_type(type_)
         cache = self.hub.cache(kind)
         if not cache.objects:
@@ -65,7 +68,7 @@ class Environment:
         return [self._open(kind, type_, key, cache.objects[key]) for key in cache.keys(prefix)]
 
     def _open(self, kind: Kind, type_: type[K], key: str, item: Item) -> K:
-        """Decode, or remember: admission asks for the same few objects again and again."""
+        """Decode an item, or return the decoded one: admission reads the same few objects again and again."""
         known = self._peeked.get((kind, key))
         if known is not None and known[0] is item:
             return cast(K, known[1])

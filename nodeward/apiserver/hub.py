@@ -1,11 +1,13 @@
-"""The API server's view of the store: one pump reads every committed event and keeps the caches in step.
+"""The API server's connection to the store: one watch reads every committed event and updates all watch caches.
 
-All caches are always at the same revision, `hub.revision`. A write is answered only after the pump has seen it, so a
-client reads its own writes; with a store that others write to as well, a read first asks the store how far it is.
-What others write may be nothing of ours: then the store only says how far it is, when somebody waits for that.
+Started by `server.py`; reads the store, feeds `cache.py`; verbs wait here for revisions. One watch over all of
+`/registry/` feeds everything: a list of one resource can therefore carry the newest revision of the store, and a
+bookmark is true for every watcher.
 
-One watch over all of `/registry/` feeds everything: revisions then move for all resources at once, so a list of one
-resource can carry the newest revision of the store, and a bookmark is true for every watcher.
+What must stay true: all caches are always at the same revision, `hub.revision`. A write is answered only after the hub
+has seen it, so a client reads its own writes; with a store that other servers write to as well, a read first asks the
+store for its newest revision. Keys outside the known resources bring no event, so the hub asks the store for progress
+when somebody waits for such a revision.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from nodeward.api.errors import timeout, too_large_resource_version, unavailable
 from nodeward.api.scheme import Kind, Scheme
-from nodeward.apiserver.cache import Change, ResourceCache
+from nodeward.apiserver.cache import ResourceCache, ResourceChange
 from nodeward.base.errors import NodewardError
 from nodeward.base.invariant import invariant
 from nodeward.machinery.clock import Clock, Timer
@@ -28,23 +30,23 @@ LOG = logging.getLogger(__name__)
 
 ROOT = "/registry/"
 
-#: Events replayed at start, so that watchers of the server before can resume.
+#: Revisions replayed at start, so that watches opened before a restart can resume.
 REPLAY = 5_000
 #: The first pause before a broken watch is tried again; the pauses grow.
 FIRST_DELAY_SECONDS = 0.05
-#: Whoever waits for a revision gives up after one to two times this.
+#: A request that waits for a revision fails after one to two times this.
 PATIENCE_SECONDS = 15.0
 
 
 def storage_name(kind: Kind) -> str:
-    """The part of a storage key that says which resource it is; another group's view shares its twin's."""
+    """Return the part of a storage key that names the resource; events.k8s.io shares that of core events."""
     if kind.stored_as:
         return kind.stored_as
     return f"{kind.group}/{kind.resource}" if kind.group else kind.resource
 
 
 class Hub:
-    """The caches, their revision, and whoever waits for one."""
+    """All watch caches, their common revision, and the requests that wait for one."""
 
     def __init__(
         self,
@@ -53,7 +55,7 @@ class Hub:
         clock: Clock,
         readers: Mapping[Kind, Callable[[bytes], bytes]] | None = None,
     ) -> None:
-        """`readers`: what stored objects of a kind are to this server, where that is not what is stored."""
+        """Make empty caches. `readers`: per kind, converts stored bytes to what this server's version shows."""
         self.store = store
         self._readers = readers or {}
         self.revision = 0
@@ -72,7 +74,7 @@ class Hub:
     # -- life
 
     async def start(self) -> None:
-        """Load the state and begin to follow the store. The store is open already."""
+        """Load the state and follow the store, which is open already."""
         newest = await self.store.revision()
         page = await self._first_page(max(1, newest - REPLAY))
         self.revision = page.revision
@@ -88,7 +90,7 @@ class Hub:
         await self.wait_for(newest)
 
     async def _first_page(self, start: int) -> Page:
-        """The state some way back, as far as the store remembers it: the events since then are replayed."""
+        """Read the state of some revisions ago, as far as the store still has it; the events since are replayed."""
         try:
             return await self.store.range(ROOT, revision=start)
         except Compacted as gone:
@@ -97,11 +99,11 @@ class Hub:
         try:
             return await self.store.range(ROOT, revision=oldest)
         except Compacted:
-            # Somebody compacts at this very moment: then there is nothing worth replaying.
+            # The store was compacted at this very moment: nothing is left to replay.
             return await self.store.range(ROOT)
 
     def _by_resource(self, page: Page) -> dict[str, list[tuple[str, bytes, int]]]:
-        """The keys inside each resource this server knows, with their values and revisions."""
+        """Group keys, values and revisions by resource; leave out resources this server does not know."""
         found: dict[str, list[tuple[str, bytes, int]]] = {name: [] for name in self._caches}
         for item in page.items:
             name, key = self._split(item.key)
@@ -123,7 +125,7 @@ class Hub:
         return self._pump is not None and not self._pump.done()
 
     async def failed(self) -> None:
-        """Wait until the store can no longer be followed, which nothing but a new start mends, and raise why."""
+        """Wait until the store can no longer be followed, and raise why; only a restart helps then."""
         pump = self._pump
         invariant(pump is not None, "a hub fails after it was started")
         if pump is not None:
@@ -138,7 +140,7 @@ class Hub:
         return self._caches[storage_name(kind)]
 
     def key(self, kind: Kind, namespace: str, name: str) -> str:
-        """Where an object is stored."""
+        """Return the storage key of an object."""
         inner = f"{namespace}/{name}" if kind.is_namespaced else name
         return f"{ROOT}{storage_name(kind)}/{inner}"
 
@@ -147,12 +149,12 @@ class Hub:
         return f"{ROOT}{storage_name(kind)}/{inner}"
 
     async def fresh(self) -> None:
-        """Be at least as new as the store was when this was called."""
+        """Wait until the caches are at least as new as the store was when this was called."""
         if self.store.is_shared:
             await self.wait_for(await self._store_revision())
 
     async def at_least(self, revision: int) -> None:
-        """Be at least at `revision`; a client that asks for the future is told so after a while."""
+        """Wait until the caches reach `revision`; a client that asks for a future one gets an error after a while."""
         if revision <= self.revision:
             return
         current = await self._store_revision()
@@ -174,12 +176,12 @@ class Hub:
         await waiter
 
     def _ask_for_progress(self) -> None:
-        """Hear of the lowest revision waited for, even if what brings it is nothing of ours."""
+        """Ask the store for progress up to the lowest awaited revision, whose key may be of no known resource."""
         if self._waiters and self._watch is not None and self.store.is_shared:
             self._watch.tell_when(self._waiters[0][0])
 
     def _sweep(self) -> None:
-        """Nobody waits forever: whoever waited through two sweeps is told so. One timer serves all waiters."""
+        """Fail requests that have waited through two sweeps. One timer serves all waiters."""
         late = self._waiting_since_last_sweep
         for _, order, waiter in self._waiters:
             if order in late and not waiter.done():
@@ -223,7 +225,7 @@ class Hub:
             delay = min(delay * 2, 2.0)
 
     async def _read(self) -> None:
-        """Take events until the watch ends or fails."""
+        """Apply events until the watch ends or fails."""
         self._watch = watch = self.store.watch(ROOT, after=self.revision)
         self._ask_for_progress()
         try:
@@ -234,7 +236,7 @@ class Hub:
             await watch.aclose()
 
     async def _list_again(self) -> None:
-        """Take the store's newest state in the place of events that are lost; watchers of clients are told 410."""
+        """Replace lost events by the store's newest state; clients' watches get 410."""
         page = await self.store.range(ROOT)
         for name, objects in self._by_resource(page).items():
             self._caches[name].replace(objects, page.revision)
@@ -242,7 +244,7 @@ class Hub:
         self._release()
 
     def _ended(self, pump: asyncio.Task[None]) -> None:
-        """Nothing will come any more, whatever the reason: nobody is to wait for it."""
+        """Fail all waiters, since no event will come any more."""
         error = None if pump.cancelled() else pump.exception()
         if error is not None:
             LOG.error("the store is no longer followed", exc_info=error)
@@ -256,7 +258,7 @@ class Hub:
         self._waiters.clear()
 
     def _advance(self, batch: Sequence[Event], revision: int) -> None:
-        touched: dict[str, list[Change]] = {}
+        touched: dict[str, list[ResourceChange]] = {}
         for event in batch:
             invariant(event.revision >= self.revision, "events come in the order of their revisions")
             name, key = self._split(event.key)
@@ -273,7 +275,7 @@ class Hub:
         self._release()
 
     def _release(self) -> None:
-        """Whoever waited for the revision the caches have reached goes on."""
+        """Wake the requests that waited for the revision the caches have reached."""
         while self._waiters and self._waiters[0][0] <= self.revision:
             _, _, waiter = heapq.heappop(self._waiters)
             if not waiter.done():
@@ -281,7 +283,7 @@ class Hub:
         self._ask_for_progress()
 
     def _split(self, key: str) -> tuple[str, str]:
-        """`/registry/apps/deployments/ns/name` into the storage name and the key inside the resource."""
+        """Split `/registry/apps/deployments/ns/name` into the storage name and the key inside the resource."""
         rest = key[len(ROOT) :]
         first, _, tail = rest.partition("/")
         if first in self._kinds:

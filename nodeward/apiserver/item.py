@@ -1,8 +1,9 @@
-"""One object in memory: the bytes a list sends for it, sharing what many objects have in common.
+"""One object in memory: the bytes a list sends for it, with long parts that many objects have in common kept once.
 
 A third of a pod is `fieldsV1`: which fields its creator set, the same text in every replica. An `Item` may keep its
-bytes in parts, and a `Sharer` sees to it that equal parts are one and the same. Where the parts are cut does not
-matter for what they mean: joined they are always the object's bytes.
+bytes in parts, and the `ItemInterner` of a watch cache makes equal parts one object in memory.
+
+What must stay true: the parts, joined, are always the object's bytes, wherever they are cut.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-#: Texts shared at a time, and the shortest that is worth it.
+#: Parts kept at a time, and the shortest part that is interned.
 SHARED: Final = 4096
 SHORTEST: Final = 200
 
 _START: Final = b'"fieldsV1":'
-#: How an entry of managedFields can go on after its fieldsV1; the last brace before the cut closes them.
+#: What can follow fieldsV1 in an entry of managedFields; the first brace of each closes fieldsV1.
 _ENDS: Final = (b'}},{"manager":', b"}}]", b'},"subresource":')
 
 
@@ -40,7 +41,7 @@ class Item:
         return len(parts) if isinstance(parts, bytes) else sum(map(len, parts))
 
     def __contains__(self, text: bytes) -> bool:
-        """Whether a short text stands in the object; a text that is cut by a part's end is not looked for."""
+        """Tell whether a short text is in the object; a text that spans two parts is not found."""
         parts = self._parts
         return text in parts if isinstance(parts, bytes) else any(text in part for part in parts)
 
@@ -55,7 +56,7 @@ class Item:
 
 
 def join_items(items: Iterable[Item]) -> bytes:
-    """Items one after the other with commas between them, as a list carries them."""
+    """Join items with commas between them, as a list carries them."""
     pieces: list[bytes] = []
     for item in items:
         parts = item._parts
@@ -67,14 +68,14 @@ def join_items(items: Iterable[Item]) -> bytes:
     return b"".join(pieces[1:])
 
 
-class Sharer:
-    """Makes items whose long common texts are kept once. Forgets all it knows when it knows too much."""
+class ItemInterner:
+    """Makes items whose long common parts are kept once. Bounded: cleared when full."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, bytes] = {}
 
     def item(self, revision: int, data: bytes) -> Item:
-        """The object, in parts if that may save something."""
+        """Return the object as an item, in parts if that may save memory."""
         start = data.find(_START)
         if start < 0:
             return Item(revision, data)

@@ -1,4 +1,7 @@
-"""How the API server reaches a node's kubelet: where it listens, and as whom it is spoken to."""
+"""How the API server connects to a node's kubelet: address, port, TLS and client certificate.
+
+Used by the subresources log, exec, attach and portforward.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +16,26 @@ from nodeward.api.errors import ApiError
 from nodeward.api.meta import Status
 from nodeward.base.errors import ConfigError
 
-#: Whose certificate the API server shows to kubelets.
+#: The user name in the client certificate shown to kubelets.
 KUBELET_CLIENT: Final = "kube-apiserver-kubelet-client"
 USUAL_PORT: Final = 10250
-#: Addresses first, as kubeadm has kube-apiserver do it: names of nodes are rarely known to a resolver.
+#: Address types in order of preference, as kubeadm configures kube-apiserver: node names are rarely in DNS.
 PREFERRED_ADDRESSES: Final = ("InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname")
 
 
 @dataclass(frozen=True, slots=True)
 class KubeletAccess:
-    """The way to kubelets. Without `tls` there is none."""
+    """Addresses and TLS of kubelets. Without `tls` kubelets cannot be reached."""
 
     tls: ssl.SSLContext | None = None
     #: where nodes listen that do not listen at their own address; None: go by the node
     resolve: Callable[[Node], tuple[str, int] | None] | None = None
     preferred: tuple[str, ...] = PREFERRED_ADDRESSES
-    #: told of every WebSocket to a kubelet: what for, and whether it went through or was translated
+    #: called for every WebSocket to a kubelet: the subresource, and whether it was passed on or translated
     streamed: Callable[[str, str], None] = lambda subresource, how: None
 
     def address(self, node: Node) -> tuple[str, int]:
-        """Host and port; raises when the node names none."""
+        """Return host and port of a node's kubelet; raises when the node has no address."""
         known = self.resolve(node) if self.resolve is not None else None
         if known is not None:
             return known
@@ -46,12 +49,12 @@ class KubeletAccess:
 
 
 def unreachable(message: str) -> ApiError:
-    """What is said when a node cannot be asked: a failure without a reason, as kube-apiserver's."""
+    """Make the error for a node that cannot be reached: a failure without a reason, as kube-apiserver's."""
     return ApiError(Status(kind="Status", api_version="v1", status="Failure", message=message, code=500))
 
 
 def kubelet_client_context(certificate: Path, key: Path, authority: Path) -> ssl.SSLContext:
-    """TLS towards kubelets: our certificate, and whose theirs must be."""
+    """Make the TLS context towards kubelets: our client certificate, and the authority of theirs."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])

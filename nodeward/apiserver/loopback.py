@@ -1,7 +1,7 @@
-"""The API without a wire: a transport that hands requests to the application in the same process.
+"""Requests without a socket: a transport that hands requests to the application in the same process.
 
-Everything a request goes through on the wire it goes through here: authentication (as the user the transport was made
-for), authorization, admission, the same bytes. Only sockets and TLS are missing.
+Used by embedded components and tests. A request passes the same authentication (as the transport's user),
+authorization, admission and encoding as on the wire; only sockets and TLS are missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOOPBACK_USER = User("system:apiserver", "", (MASTERS, AUTHENTICATED), {})
 
 
 class LoopbackTransport:
-    """A way into an API server in the same process, as `user` (None: as whoever the headers say)."""
+    """Sends requests to an API server in the same process, as `user` (None: as the headers say)."""
 
     def __init__(self, app: App, user: User | None = LOOPBACK_USER) -> None:
         self._app = app
@@ -48,7 +48,7 @@ class LoopbackTransport:
 
 
 class LoopbackStream:
-    """Both ends of a stream: what the server writes, the client reads."""
+    """Both ends of a stream: the client reads what the server writes."""
 
     def __init__(self, source: Streaming, open_: dict[LoopbackStream, None]) -> None:
         self._source = source

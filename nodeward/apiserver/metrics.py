@@ -1,7 +1,7 @@
-"""What the API server counts, under the names Kubernetes uses, so that dashboards and alerts carry over.
+"""The API server's metrics, under the names Kubernetes uses, so that dashboards and alerts carry over.
 
-Counting happens on every request and must cost next to nothing: requests of one kind share a `_Counted`, which is plain
-numbers; the forms Prometheus reads are made when somebody asks.
+`app.py` counts every request here, so counting must cost next to nothing: requests with the same labels share a
+`_Counted` of plain numbers; Prometheus' form is made when /metrics is read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from nodeward.apiserver.request import Call
 from nodeward.machinery.metrics import Collector, Histogram, merged, page
-from nodeward.machinery.metrics import Metrics as Shared
+from nodeward.machinery.metrics import Metrics as SharedMetrics
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -53,7 +53,7 @@ _Key = tuple[str, str, str, str, str, bool, bool, bool, bool]
 
 
 class _Counted:
-    """Requests that are counted together."""
+    """The counts of requests with the same labels."""
 
     __slots__ = ("codes", "dry_run", "duration", "labels", "open", "sizes")
 
@@ -73,11 +73,11 @@ class _Own:
         self.collect = collect
 
 
-class Metrics:
-    """One server's counters; nothing global. prometheus_client is imported by the first who looks at them."""
+class ApiServerMetrics:
+    """One server's metrics; nothing global. prometheus_client is imported when they are first read."""
 
     def __init__(self) -> None:
-        self._others = Shared()
+        self._others = SharedMetrics()
         #: how long admission plugins take, by plugin, half, operation and whether they refused
         self.admission = self._others.histogram(
             "apiserver_admission_controller_admission_duration_seconds",
@@ -95,7 +95,7 @@ class Metrics:
         self._version: tuple[str, ...] = ()
 
     def include(self, component: Collector) -> None:
-        """Show the metrics of a component that runs in the server's process and has no page of its own."""
+        """Also show the metrics of a component in the same process that has no /metrics of its own."""
         self._components.append(component)
 
     def exclude(self, component: Collector) -> None:
@@ -105,18 +105,18 @@ class Metrics:
     # -- counting
 
     def answered(self, call: Call, code: int, seconds: float, size: int) -> None:
-        """One request was answered."""
+        """Count one answered request."""
         counted = self._of(call)
         counted.codes[code] = counted.codes.get(code, 0) + 1
         counted.duration.observe(seconds)
         counted.sizes.observe(size)
 
     def watching(self, call: Call, step: int) -> None:
-        """A watch began (+1) or ended (-1)."""
+        """Count a watch that began (+1) or ended (-1)."""
         self._of(call).open += step
 
     def streamed(self, subresource: str, how: str) -> None:
-        """A WebSocket went through to a kubelet, or was translated for it."""
+        """Count a WebSocket that was passed on to a kubelet, or translated for it."""
         self._streamed[subresource, how] = self._streamed.get((subresource, how), 0) + 1
 
     def _of(self, call: Call) -> _Counted:
@@ -127,7 +127,7 @@ class Metrics:
         counted = self._seen.get(key)
         if counted is None:
             if call.kind is None and call.resource:
-                # Peers choose unknown names; they are all counted as one, so that they cannot fill the memory.
+                # Clients choose unknown names; all are counted under one label, so that they cannot fill the memory.
                 key = (call.verb, "", "", "", "", False, False, True, False)
                 counted = self._seen.get(key)
             if counted is None:
@@ -158,7 +158,7 @@ class Metrics:
     # -- showing
 
     def collect(self) -> Iterable[Metric]:
-        """What was counted here and in the components included, in Prometheus' form."""
+        """Return all metrics, those of included components too, in Prometheus' form."""
         return merged((_Own(self._collect), *self._components))
 
     def _collect(self) -> Iterator[Metric]:
@@ -225,5 +225,5 @@ class Metrics:
         yield "version_info", "Versions of this component.", versions, {self._version: 1.0}
 
     def text(self) -> bytes:
-        """The page /metrics shows."""
+        """Return the text of /metrics."""
         return page(self)

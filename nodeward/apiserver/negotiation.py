@@ -1,7 +1,7 @@
-"""Which form of an object the client wants: the object, a table of it, or only its metadata.
+"""Content negotiation: object, table or metadata in the answer; JSON, YAML or protobuf in the body.
 
-Only JSON is answered. A client that prefers protobuf gets JSON, which all clients accept; a client that accepts
-nothing we have is told so. Bodies may be JSON, YAML or protobuf: Go clients send the latter and do not fall back.
+Called by the verbs. Only JSON is answered. A client that prefers protobuf gets JSON, which all clients accept; a client
+that accepts nothing we have gets 406. Go clients send protobuf bodies and do not fall back, so those are read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What the answer will be."""
+    """The form of the answer."""
 
     form: Form
     content_type: str = "application/json"
@@ -52,7 +52,7 @@ _ALLOWED = (
 
 @functools.lru_cache(maxsize=512)
 def accepted(header: str) -> Accepted:
-    """The first form in an `Accept` header that we can make."""
+    """Return the first form in an `Accept` header that we can make."""
     if not header:
         return _PLAIN
     for clause in header.split(","):
@@ -79,7 +79,7 @@ def json_body(
     *,
     kinds: tuple[str, ...] = ("application/json", "application/yaml", MEDIA_TYPE),
 ) -> bytes:
-    """The body as JSON, whatever it came as."""
+    """Convert a body to JSON."""
     media = content_type.partition(";")[0].strip().lower()
     if media in ("", "application/json") and "application/json" in kinds:
         return body
@@ -97,7 +97,7 @@ def json_body(
 
 
 def yaml_to_json(body: bytes) -> bytes:
-    """YAML, of which JSON is a part, as JSON."""
+    """Convert YAML (or JSON, which is YAML) to JSON."""
     if body.lstrip()[:1] == b"{":
         return body
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -1,12 +1,13 @@
-"""Certificates: made on the first start, kept, renewed before they run out.
+"""The certificates of a cluster: created on the first start, kept in one directory, renewed before they expire.
 
-One directory holds the cluster's certificate authority, the server's certificate, the administrator's client
-certificate and the key that signs service-account tokens. Keys are ECDSA on P-256, files are 0600 and appear whole or
-not at all. What is there and good is used; a certificate that is about to expire, that names the wrong hosts or that
-another authority signed is made again with the same authority. A file that cannot be read is an error that says which:
-its bytes may be somebody's only copy, so nothing is overwritten.
+Called by the command line; creates them with `certificates.py`. The directory holds the cluster's certificate
+authority, the server's certificate, the administrator's client certificate and the key that signs service-account
+tokens. Keys are ECDSA on P-256.
 
-`cryptography` is imported on first use. The time is handed in.
+What must stay true: files are 0600 and appear whole or not at all. Valid certificates are used as they are; one that
+expires soon, has the wrong host names or was signed by another authority is created again with the same authority. A
+file that cannot be read is an error that names it and is never overwritten: it may be the only copy. `cryptography` is
+imported on first use; the time is an argument.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nodeward.apiserver.certificates import (
-    Wanted,
+    CertificateSpec,
     certificate_pem,
     is_good,
     key_pem,
@@ -56,7 +57,7 @@ ADMIN: Final = ("kubernetes-admin", ("system:masters",))
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """A certificate and its key, as PEM, and where they are kept (None if they are not)."""
+    """A certificate and its key, as PEM, and their files (None if they are not kept)."""
 
     certificate: bytes
     key: bytes
@@ -65,12 +66,12 @@ class KeyPair:
 
 
 class Pki:
-    """The certificates in one directory. Reads and writes files when asked, never in the background."""
+    """The certificates in one directory. Reads and writes files when called, never in the background."""
 
     __slots__ = ("_authority", "_directory", "_now")
 
     def __init__(self, directory: Path, now_ns: int) -> None:
-        """Open the directory; makes it and its certificate authority if they are not there."""
+        """Open the directory; create it and its certificate authority if they do not exist."""
         self._directory = directory
         self._now = datetime.fromtimestamp(now_ns // SECOND_NS, UTC)
         try:
@@ -83,7 +84,7 @@ class Pki:
 
     @property
     def authority_certificate(self) -> bytes:
-        """The certificate of the authority, PEM: what clients and the server trust."""
+        """The certificate of the authority, PEM, which clients and the server trust."""
         return self._authority.pair.certificate
 
     @property
@@ -91,32 +92,36 @@ class Pki:
         return self._directory / "ca.crt"
 
     def serving(self, hostname: str, extra_names: Sequence[str] = ()) -> KeyPair:
-        """The server's certificate, good for `hostname`, `extra_names` and the names every cluster has."""
+        """Return the server's certificate for `hostname`, `extra_names` and the names every cluster has."""
         names = dict.fromkeys((*SERVER_NAMES, hostname, SERVICE_ADDRESS, *extra_names))
-        return self._kept("apiserver", Wanted("kube-apiserver", (), tuple(name for name in names if name)))
+        return self._kept(
+            "apiserver", CertificateSpec("kube-apiserver", (), tuple(name for name in names if name))
+        )
 
     def admin(self) -> KeyPair:
-        """The administrator's client certificate."""
-        return self._kept("admin", Wanted(*ADMIN))
+        """Return the administrator's client certificate."""
+        return self._kept("admin", CertificateSpec(*ADMIN))
 
     def kubelet_serving(self, names: Sequence[str]) -> KeyPair:
-        """What kubelets that listen under these names show to the API server."""
-        return self._kept("kubelet", Wanted("system:nodes", ("system:nodes",), tuple(dict.fromkeys(names))))
+        """Return the serving certificate of kubelets that listen under these names."""
+        return self._kept(
+            "kubelet", CertificateSpec("system:nodes", ("system:nodes",), tuple(dict.fromkeys(names)))
+        )
 
     def kubelet_client(self) -> KeyPair:
-        """What the API server shows to kubelets."""
-        return self._kept("apiserver-kubelet-client", Wanted(KUBELET_CLIENT))
+        """Return the client certificate the API server shows to kubelets."""
+        return self._kept("apiserver-kubelet-client", CertificateSpec(KUBELET_CLIENT))
 
     def client(self, file_name: str, common_name: str, organisations: Sequence[str] = ()) -> KeyPair:
-        """A client certificate that is kept as `<file_name>.crt` and `.key`: for a scheduler, a node, ..."""
-        return self._kept(file_name, Wanted(common_name, tuple(organisations)))
+        """Return a client certificate that is kept as `<file_name>.crt` and `.key`: for a scheduler, a node, ..."""
+        return self._kept(file_name, CertificateSpec(common_name, tuple(organisations)))
 
     def client_certificate(self, common_name: str, organisations: Sequence[str] = ()) -> KeyPair:
-        """A fresh client certificate that is not kept here."""
-        return self._made(Wanted(common_name, tuple(organisations)))
+        """Create a client certificate that is not kept here."""
+        return self._made(CertificateSpec(common_name, tuple(organisations)))
 
     def service_account_key(self) -> bytes:
-        """The private key, PEM, that signs service-account tokens. Never replaced: old tokens need it."""
+        """Return the private key, PEM, that signs service-account tokens. Never replaced: old tokens need it."""
         path = self._directory / "sa.key"
         pem = _read(path)
         if pem is None:
@@ -137,7 +142,7 @@ class Pki:
             )
         if certificate is None or key is None:
             made = new_key()
-            signed = sign(Wanted("kubernetes", is_authority=True), made, made, None, self._now)
+            signed = sign(CertificateSpec("kubernetes", is_authority=True), made, made, None, self._now)
             certificate, key = certificate_pem(signed), key_pem(made)
             write_private(key_path, key)
             write_private(certificate_path, certificate)
@@ -149,12 +154,12 @@ class Pki:
         if authority.certificate.public_key() != authority.key.public_key():
             raise ConfigError(f"{certificate_path} and {key_path} do not belong together")
         if authority.certificate.not_valid_after_utc <= self._now:
-            # Everybody's trust hangs on it, so this is not for us to decide.
+            # All trust depends on the authority, so replacing it is the administrator's decision.
             when = authority.certificate.not_valid_after_utc.isoformat()
             raise ConfigError(f"{certificate_path} expired on {when}: remove {self._directory} to start anew")
         return authority
 
-    def _kept(self, name: str, wanted: Wanted) -> KeyPair:
+    def _kept(self, name: str, wanted: CertificateSpec) -> KeyPair:
         certificate_path, key_path = self._directory / f"{name}.crt", self._directory / f"{name}.key"
         certificate, key = _read(certificate_path), _read(key_path)
         if certificate is not None and key is not None:
@@ -169,7 +174,7 @@ class Pki:
         write_private(certificate_path, made.certificate)
         return KeyPair(made.certificate, made.key, certificate_path, key_path)
 
-    def _made(self, wanted: Wanted) -> KeyPair:
+    def _made(self, wanted: CertificateSpec) -> KeyPair:
         key = new_key()
         signed = sign(wanted, key, self._authority.key, self._authority.certificate, self._now)
         return KeyPair(certificate_pem(signed), key_pem(key))
@@ -192,7 +197,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Whole or not at all, readable by the owner only, and on the disk when this returns."""
+    """Write a file whole or not at all, readable by the owner only, and synced to disk."""
     part = ""
     try:
         handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -216,7 +221,7 @@ def kubeconfig(
     user: str = "",
     namespace: str = "",
 ) -> str:
-    """A kubeconfig, YAML, with everything in it: no other file is needed."""
+    """Return a kubeconfig, YAML, that needs no other file."""
     import yaml
 
     def encoded(data: bytes) -> str:
@@ -250,7 +255,7 @@ def kubeconfig(
 
 
 def server_context(serving: KeyPair, authority_path: Path) -> ssl.SSLContext:
-    """TLS 1.2 and up, HTTP/1.1; client certificates are asked for, and must be the authority's if shown."""
+    """Make the server's TLS context: TLS 1.2 and up, HTTP/1.1, client certificates optional but of the authority."""
     if serving.certificate_path is None or serving.key_path is None:
         raise ConfigError("the serving certificate must be in a file")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

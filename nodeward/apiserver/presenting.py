@@ -1,4 +1,8 @@
-"""Answers with objects in them: one or many, whole, as a table, or as metadata only."""
+"""Answers that carry objects: one or many, whole, as a table, or as metadata only.
+
+Called by the verbs with items from the caches; prints tables with `nodeward/api/printing`. What must stay true: a whole
+object in its stored form is never decoded.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from nodeward.machinery.serving.answer import Answer
 
 @dataclass(frozen=True, slots=True)
 class ListHead:
-    """A list's metadata."""
+    """The metadata of a list."""
 
     revision: int
     continue_: str = ""
@@ -39,7 +43,7 @@ def read(kind: Kind, data: bytes) -> KubeObject:
 
 
 def present_one(api: Api, call: Call, kind: Kind, item: Item, wanted: Accepted, status: int = 200) -> Answer:
-    """One object, in the form that was asked for."""
+    """Answer with one object, in the form that was asked for."""
     data = served_bytes(api, kind, item)
     match wanted.form:
         case Form.OBJECT:
@@ -61,7 +65,7 @@ def present_one(api: Api, call: Call, kind: Kind, item: Item, wanted: Accepted, 
 def present_list(
     api: Api, call: Call, kind: Kind, items: Sequence[Item], head: ListHead, wanted: Accepted
 ) -> Answer:
-    """Many objects, in the form that was asked for."""
+    """Answer with many objects, in the form that was asked for."""
     revision = str(head.revision)
     match wanted.form:
         case Form.OBJECT:
@@ -91,7 +95,7 @@ def present_list(
 
 
 def _plain_list(api: Api, kind: Kind, items: Sequence[Item], head: ListHead) -> list[bytes]:
-    """The list as bytes joined, nothing decoded."""
+    """Join the items' bytes to a list; nothing is decoded."""
     meta = b'{"resourceVersion":"%d"' % head.revision
     if head.continue_:
         meta += b',"continue":%b' % encode(head.continue_)

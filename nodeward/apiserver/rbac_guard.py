@@ -1,6 +1,7 @@
-"""Nobody gives away more than they have: writes of roles and bindings are checked against what the writer may do.
+"""RBAC escalation prevention: a role or binding may not grant more than its writer may do.
 
-Always on, whatever admission plugins are chosen. The `escalate` and `bind` verbs are the way around it.
+Always on, whatever admission plugins are chosen. The verbs `escalate` and `bind` lift it. Runs in the admission chain;
+the checks are in `auth/escalation.py`.
 """
 
 from __future__ import annotations
@@ -8,13 +9,15 @@ from __future__ import annotations
 from typing import ClassVar
 
 from nodeward.api.rbac_v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 from nodeward.apiserver.auth.escalation import check_binding, check_role
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.security import Security
 
 
-class RbacGuard(Plugin):
+class RbacGuard(AdmissionPlugin):
+    """The admission step that calls the escalation checks."""
+
     name: ClassVar[str] = "RBAC"
 
     def __init__(self, env: Environment, security: Security) -> None:

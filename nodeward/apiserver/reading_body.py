@@ -1,4 +1,7 @@
-"""What a client sent, as an object: decoded, with its unknown and repeated fields dealt with as the client asked."""
+"""Decoding of request bodies, with unknown and duplicate fields treated as the client's `fieldValidation` asks.
+
+Called by the verbs that write; decodes with `nodeward/api/codec.py`.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,13 @@ from nodeward.apiserver.request import Call
 from nodeward.base.fielderror import FieldError, not_supported, too_long
 from nodeward.base.fieldpath import FieldPath
 
-#: Unknown and repeated fields that are named; whoever sends more has made one mistake, not many.
+#: Most unknown and duplicate fields that are named in an answer.
 MAX_STRAY: Final = 100
 _VALIDATIONS = ("Ignore", "Warn", "Strict")
 
 
 def read_object(call: Call, kind: Kind, type_: type[KubeTop] | None = None) -> KubeTop:
-    """The body of a request as an object of `kind` (or `type_`)."""
+    """Decode the body of a request as an object of `kind` (or `type_`)."""
     body = json_body(call.request.headers.get("content-type", ""), call.request.body)
     if not body:
         wanted = type_ or kind.type
@@ -54,7 +57,7 @@ def field_validation(call: Call) -> str:
 
 
 def report_stray(call: Call, obj: KubeTop, kind: Kind, mode: str, tree: Any, body: bytes | None) -> None:
-    """Warn of, or refuse, fields nobody knows and fields given twice."""
+    """Warn of, or refuse, unknown fields and fields given twice."""
     stray = [f'unknown field "{path}"' for path in stray_fields(tree, schema_of(type(obj)))]
     if body is not None:
         stray += [f'duplicate field "{path}"' for path in duplicate_fields(body)]
@@ -63,7 +66,7 @@ def report_stray(call: Call, obj: KubeTop, kind: Kind, mode: str, tree: Any, bod
 
 
 def report_repeats(call: Call, mode: str, body: bytes, before: str) -> None:
-    """Warn of, or refuse, fields a patch gives twice; `before` is said before each."""
+    """Warn of, or refuse, fields a patch gives twice; `before` precedes each message."""
     stray = [f'{before}duplicate field "{path}"' for path in duplicate_fields(body)][:MAX_STRAY]
     if stray and mode == "Strict":
         raise bad_request(f"strict decoding error: {', '.join(stray)}")
@@ -72,7 +75,7 @@ def report_repeats(call: Call, mode: str, body: bytes, before: str) -> None:
 
 
 def report_unknown(call: Call, kind: Kind, name: str, paths: list[str]) -> None:
-    """The same for fields that only this version of the server does not know."""
+    """Warn of, or refuse, fields that only this emulated version does not know."""
     mode = field_validation(call)
     if mode != "Ignore":
         _say(call, name, kind.version, mode, [f'unknown field "{path}"' for path in paths])
@@ -91,7 +94,7 @@ def _say(call: Call, name: str, version: str, mode: str, stray: list[str]) -> No
 
 
 def check_options(call: Call, name: str) -> None:
-    """The options every write may carry in its query."""
+    """Check the options every write may carry in its query."""
     faults: list[FieldError] = []
     for value in call.query.all("dryRun"):
         if value != "All":

@@ -1,6 +1,6 @@
 """What a request asks for, read from its method, path and query: verb, kind, namespace, name, subresource.
 
-`resolve` never touches an object; it says which room of the API is meant, or that it is no API path at all.
+Called first by `app.py`. `resolve` touches no object; it says which resource is meant, or that the path is no resource.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ class Query:
         return name in self._values
 
     def flag(self, name: str) -> bool:
-        """A boolean; given without a value, or with one that is not understood, it is true, as Go clients expect."""
+        """Read a boolean; without a value, or with one that is not understood, it is true, as Go clients expect."""
         found = self._values.get(name)
         return found is not None and found[0] != "0" and found[0].lower() != "false"
 
     def number(self, name: str) -> int | None:
-        """A whole number of 64 bits; None if none was given."""
+        """Read a 64-bit integer; None if none was given."""
         text = self.get(name)
         return parse_number(text) if text else None
 
     def revision(self, name: str) -> int | None:
-        """A resourceVersion; None if none was given."""
+        """Read a resourceVersion; None if none was given."""
         text = self.get(name)
         return parse_revision(text) if text else None
 
 
 def parse_number(text: str) -> int:
-    """A signed number of 64 bits, written as Go reads it; raises 400."""
+    """Parse a signed 64-bit integer, written as Go reads it; raises 400."""
     number = _int(text) if _NUMBER.fullmatch(text) else None
     if number is None:
         raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
@@ -76,7 +76,7 @@ def parse_number(text: str) -> int:
 
 
 def parse_revision(text: str) -> int:
-    """A resourceVersion a client sent; raises 400."""
+    """Parse a resourceVersion a client sent; raises 400."""
     number = _int(text) if _DIGITS.fullmatch(text) else None
     if number is not None and number < 2**64:
         return number
@@ -86,11 +86,11 @@ def parse_revision(text: str) -> int:
 
 
 def _int(digits: str) -> int:
-    # Python refuses to read numbers of thousands of digits; whoever asks only wants to know that it is too large.
+    # Python refuses to parse numbers of thousands of digits; callers only need to know that it is too large.
     return int(digits) if len(digits) < 40 else 2**128
 
 
-#: What most requests ask beside their path.
+#: The empty query of most requests.
 NO_QUERY = Query("")
 
 _NARROWED: Final = frozenset({"list", "watch", "deletecollection"})
@@ -108,7 +108,7 @@ _MANY = {
 
 @dataclass(slots=True)
 class Call:
-    """One request and all that is known of it."""
+    """One request and everything that was derived from it (upstream: RequestInfo, with the user and warnings)."""
 
     request: Request
     query: Query
@@ -139,7 +139,7 @@ class Call:
         return self.request.headers.get("user-agent", "")
 
     def attributes(self) -> Attributes:
-        """What authorization is asked."""
+        """Return the attributes that authorization decides by."""
         fields = self._fields()
         return Attributes(
             user=self.user,
@@ -148,7 +148,7 @@ class Call:
             version=self.version,
             resource=self.resource,
             subresource=self.subresource,
-            # A list of one name is about that one: it may be allowed where a list of all is not.
+            # A list of one name is about that object: it may be allowed where a list of all is not.
             name=self.name or fields.exact("metadata.name") or "",
             namespace=self.namespace,
             path=self.path,
@@ -157,7 +157,7 @@ class Call:
         )
 
     def _fields(self) -> Fields:
-        """What a request for many is narrowed to. A selector nobody can read, which is refused later, to nothing."""
+        """Return the field selector of a request for many; an invalid one, which is refused later, counts as none."""
         text = self.query.get("fieldSelector") if self.verb in _NARROWED else ""
         try:
             return any_fields(text) if text else _ALL_FIELDS

@@ -1,4 +1,4 @@
-"""Kinds that are asked and answered but never kept: access reviews, token reviews, who am I."""
+"""Kinds that are answered but never stored: access reviews, token reviews, self subject reviews. Called by `app.py`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nodeward.machinery.serving.answer import Answer
 
 
 def review(api: Api, security: Security, call: Call, kind: Kind) -> Answer:
-    """The review with its answer."""
+    """Answer a review with its status filled in."""
     check_options(call, "CreateOptions")
     asked: Any = read_object(call, kind)
     answer = _answer(api, security, call, kind, asked)

@@ -1,7 +1,9 @@
-"""Who may do what, kept in step with the caches: roles and bindings for RBAC, pods and volumes for the node authorizer.
+"""Authentication and authorization of requests; RBAC and node authorizer follow the watch caches.
 
-`Security` is the one place where requests become users and users become allowed. It watches the caches like any other
-watcher, so a new binding counts from the moment it is visible.
+Called by `app.py` for every request; decides with `auth/`. It follows the caches like any other watcher, so a new
+binding counts from the moment it is visible.
+
+What must stay true: no other module turns a request into a user or allows one.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from nodeward.api.rbac_v1 import ClusterRole, ClusterRoleBinding, Role, RoleBind
 from nodeward.api.resource_v1 import ResourceSlice
 from nodeward.api.storage_v1 import VolumeAttachment
 from nodeward.apiserver.auth.authenticate import Authenticator, certificate_user
-from nodeward.apiserver.auth.chain import Authorizers
+from nodeward.apiserver.auth.authorizers import Authorizers
 from nodeward.apiserver.auth.impersonate import impersonate, wanted_user
 from nodeward.apiserver.auth.node_authorizer import NodeAuthorizer
 from nodeward.apiserver.auth.node_graph import NodeGraph
@@ -30,7 +32,7 @@ from nodeward.apiserver.auth.token_keys import TokenKey
 from nodeward.apiserver.auth.token_request import TokenIssuer
 from nodeward.apiserver.auth.tokens import BoundObject, TokenSigner, TokenVerifier
 from nodeward.apiserver.auth.user import User
-from nodeward.apiserver.cache import Batch
+from nodeward.apiserver.cache import ChangeBatch
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.request import Call
 from nodeward.base.timestamp import parse_rfc3339
@@ -46,7 +48,7 @@ _LOOKUPS: dict[str, type[KubeObject]] = {
 
 @dataclass(frozen=True, slots=True)
 class TokenSettings:
-    """How service-account tokens are made and known."""
+    """How service-account tokens are issued and verified."""
 
     keys: Sequence[TokenKey]
     issuer: str = "https://kubernetes.default.svc.cluster.local"
@@ -81,7 +83,7 @@ class Security:
         self.authorizers = Authorizers(self.rbac, NodeAuthorizer(self._graph))
 
     def start(self) -> None:
-        """Take in what is there and follow what comes."""
+        """Load the existing objects and follow their changes."""
         graph = self._graph
         for role in (ClusterRole, Role, ClusterRoleBinding, RoleBinding):
             _Follower(self._env, role, self._upsert_rule, self._remove_rule)
@@ -114,7 +116,7 @@ class Security:
     # -- a request
 
     def admit(self, call: Call, peer: Peer) -> None:
-        """Find out who asks and whether they may; raises 401 or 403."""
+        """Authenticate and authorize a request; raises 401 or 403."""
         call.user = self._authenticate(call, peer)
         attributes = call.attributes()
         headers = call.request.headers
@@ -162,7 +164,7 @@ def _pairs(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 class _Follower:
-    """Keeps something in step with one cache."""
+    """Feeds the changes of one watch cache to an authorizer."""
 
     def __init__(
         self,
@@ -177,7 +179,7 @@ class _Follower:
         self._decode = decoder(type_).decode
         self._upsert = upsert
         self._remove = remove
-        #: objects without these bytes say nothing of interest, and are not even decoded
+        #: objects without these bytes do not matter here and are not decoded
         self._only = only
         cache = env.hub.cache(self._kind)
         for item in cache.items():
@@ -185,7 +187,7 @@ class _Follower:
                 upsert(self._decode(item.data))
         cache.watch(self)
 
-    def changed(self, batch: Batch) -> None:
+    def changed(self, batch: ChangeBatch) -> None:
         for change in batch.changes:
             if change.type == "DELETED":
                 namespace, _, name = change.key.rpartition("/")
@@ -193,5 +195,5 @@ class _Follower:
             elif self._only in change.item:
                 self._upsert(self._decode(change.item.data))
 
-    def relisted(self, batch: Batch) -> None:
+    def relisted(self, batch: ChangeBatch) -> None:
         self.changed(batch)

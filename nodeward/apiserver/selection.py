@@ -1,4 +1,4 @@
-"""Which objects a list or a watch is about: label and field selectors, and a name in the path."""
+"""Label and field selectors of a list or watch, and a name in the path. Called by `verbs/`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from nodeward.api.scheme import Kind
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.request import Call
-from nodeward.apiserver.resources.selectable import Selecting
+from nodeward.apiserver.resources.selectable import SelectableFields
 from nodeward.rules.selectors import Fields, Labels, SelectorError, parse_fields, parse_labels
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Both selectors, and how to read what they ask for."""
+class Selectors:
+    """Both selectors, and how to read the fields they name."""
 
     labels: Labels
     fields: Fields
-    reader: Selecting
+    reader: SelectableFields
 
     @property
     def is_everything(self) -> bool:
@@ -29,12 +29,12 @@ class Selection:
         return self.reader.read(item).matches(self.labels, self.fields)
 
 
-def selection_of(api: Api, call: Call, kind: Kind) -> Selection:
-    """The selection of a request; raises 400 for a selector that cannot be read."""
-    reader = api.selecting(kind)
+def selection_of(api: Api, call: Call, kind: Kind) -> Selectors:
+    """Read the selectors of a request; raises 400 for a selector that cannot be parsed."""
+    reader = api.selectable_fields(kind)
     labels_text, fields_text = call.query.get("labelSelector"), call.query.get("fieldSelector")
     if not labels_text and not fields_text and not call.name:
-        return Selection(Labels(), Fields(), reader)
+        return Selectors(Labels(), Fields(), reader)
     try:
         labels = parse_labels(labels_text)
         fields = parse_fields(fields_text, reader.paths)
@@ -45,4 +45,4 @@ def selection_of(api: Api, call: Call, kind: Kind) -> Selection:
         if asked is not None and asked != call.name:
             raise bad_request("both a name and a field selector provided; please provide one or the other.")
         fields = Fields((*fields.terms, ("metadata.name", call.name, True)))
-    return Selection(labels, fields, reader)
+    return Selectors(labels, fields, reader)

@@ -1,7 +1,7 @@
-"""One API server, put together and run: store, caches, security, admission, application, sockets.
+"""One API server, assembled and run: store, caches, security, admission, request handler, sockets.
 
-`ApiServer` is built from values only (a store, a clock, gates, keys); who reads flags and files is the command line.
-In rehearsals and tests it runs without sockets: `transport()` is then the way in.
+`ApiServer` is built from values only (a store, a clock, gates, keys) by `nodeward/cluster` or the command line, which
+read flags and files. In rehearsals and tests it runs without sockets: clients use `transport()`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.hub import Hub
 from nodeward.apiserver.kubelet_access import KubeletAccess
 from nodeward.apiserver.loopback import LOOPBACK_USER, LoopbackTransport
-from nodeward.apiserver.metrics import Metrics
+from nodeward.apiserver.metrics import ApiServerMetrics
 from nodeward.apiserver.rbac_guard import RbacGuard
-from nodeward.apiserver.resources.unborn import readers
+from nodeward.apiserver.resources.unknown_fields import stored_readers
 from nodeward.apiserver.security import Security, TokenSettings
 from nodeward.features import FRAMEWORK, Framework, Gates
 from nodeward.machinery.client import Client
@@ -41,15 +41,15 @@ from nodeward.store.interface import Store, StoreUnavailable
 
 LOG = logging.getLogger(__name__)
 
-#: History older than this is forgotten, as kube-apiserver has etcd do.
+#: The store is compacted at this interval, as kube-apiserver does with etcd.
 COMPACT_SECONDS = 300.0
-#: How often what every cluster has is looked after, as kube-apiserver looks after its service.
+#: How often missing bootstrap objects are created again, as kube-apiserver does for its service.
 REPAIR_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What one API server is to be."""
+    """The configuration of one API server."""
 
     kubernetes_version: str = "1.37"
     gates: Gates = field(default_factory=lambda: Gates.of("1.37"))
@@ -70,7 +70,7 @@ class Settings:
 
 
 class ApiServer:
-    """Start it, use it, stop it."""
+    """An API server that can be started, used and stopped."""
 
     def __init__(
         self, store: Store, clock: Clock, chance: Chance, settings: Settings, *, owns_store: bool = True
@@ -80,7 +80,7 @@ class ApiServer:
         self._owns_store = owns_store
         self._clock = clock
         self._settings = settings
-        unread = readers(settings.scheme, Context(settings.gates))
+        unread = stored_readers(settings.scheme, Context(settings.gates))
         self.hub = Hub(store, settings.scheme, clock, unread)
         self.env = Environment(
             self.hub,
@@ -91,7 +91,7 @@ class ApiServer:
             service_cidr=settings.service_cidr,
             features=settings.features,
         )
-        self.metrics = Metrics()
+        self.metrics = ApiServerMetrics()
         self.metrics.set_gates(
             list(settings.gates), settings.kubernetes_version, _one_before(settings.kubernetes_version)
         )
@@ -128,7 +128,7 @@ class ApiServer:
     # -- life
 
     async def start(self) -> None:
-        """Open the store, load the caches, make what every cluster has."""
+        """Open the store, load the caches, create the objects every cluster has."""
         if self._owns_store:
             await self._store.open()
         await self.hub.start()
@@ -145,15 +145,15 @@ class ApiServer:
         ]
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
-        """Answer on an address; gives the port, which may have been 0."""
+        """Serve on an address; return the port, which may have been given as 0."""
         return await self._listener.listen(host, port, tls)
 
     async def serve(self, bound: socket.socket, tls: ssl.SSLContext | None) -> int:
-        """Answer on a socket that has its address; gives the port."""
+        """Serve on a bound socket; return the port."""
         return await self._listener.serve(bound, tls)
 
     async def stop(self) -> None:
-        """Stop accepting, finish what is under way, close the store. Nothing acknowledged is lost."""
+        """Stop accepting, finish open requests, close the store. Nothing acknowledged is lost."""
         self._documents.is_shutting_down = True
         await self._listener.stop()
         for task in self._tasks:
@@ -166,7 +166,7 @@ class ApiServer:
     # -- ways in
 
     def transport(self, user: User = LOOPBACK_USER) -> LoopbackTransport:
-        """A way in without a wire, as `user`."""
+        """Return a transport for requests in the same process, as `user`."""
         return LoopbackTransport(self.app, user)
 
     def client(self, component: str, user: User = LOOPBACK_USER) -> Client:
@@ -175,7 +175,7 @@ class ApiServer:
     # -- upkeep
 
     async def _compact(self) -> None:
-        """Forget what is older than an interval, again and again."""
+        """Compact the store at every interval, keeping one interval of history."""
         previous = self.hub.revision
         while True:
             await self._clock.sleep(COMPACT_SECONDS)

@@ -1,7 +1,10 @@
-"""The way of a write: default, own, admit, prepare, validate, store. Every verb that changes something ends up here.
+"""The write path: default, set managedFields, admit, prepare, validate, store. Called by every verb that writes.
 
-A write is either stored whole or not at all, and is answered once the caches have seen it. A concurrent change is met
-by computing the write again on the newer object, unless the caller insisted on a version.
+It calls the kind's strategy (`resources/`), the field manager, the admission chain and the store, and then waits for
+the hub.
+
+What must stay true: a write is stored whole or not at all, and is answered once the caches have seen it. When another
+write was faster, the change is computed again on the newer object, unless the caller named a resourceVersion.
 """
 
 from __future__ import annotations
@@ -29,33 +32,33 @@ from nodeward.api.errors import (
 )
 from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import Kind
-from nodeward.apiserver.admission.chain import Chain
+from nodeward.apiserver.admission.chain import AdmissionChain
 from nodeward.apiserver.admission.plugin import Write
 from nodeward.apiserver.auth.user import Attributes
 from nodeward.apiserver.environment import Environment
+from nodeward.apiserver.field_manager import FieldManager
 from nodeward.apiserver.item import Item
-from nodeward.apiserver.ownership import Ownership
 from nodeward.apiserver.reading_body import report_unknown
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.strategy import STATUS_PATHS, Strategy, UpdateMode
-from nodeward.apiserver.resources.unborn import unborn
+from nodeward.apiserver.resources.unknown_fields import unknown_fields
 from nodeward.base.fielderror import in_order
 from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import FieldPath
 from nodeward.store.interface import OutcomeUnknown, StoreUnavailable, ValueTooLarge, WriteResult
 
-#: How often a name is generated again, and a change computed again, before giving up.
+#: How often a name is generated, and a change computed, before the write fails.
 GENERATE_ATTEMPTS = 8
 UPDATE_ATTEMPTS = 100
-_NAME_ROOM = 63 - 5
-#: How often, and how long, a write waits for what is about to be made (a default service account).
+_MAX_GENERATED_PREFIX = 63 - 5
+#: How often, and how long, a write waits for an object a controller is about to create (default service account).
 EARLY_LOOKS = 10
 EARLY_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write came to: the object's bytes, and whether it is new."""
+    """The result of a write: the object's bytes, and whether it is new."""
 
     item: Item
     is_created: bool = False
@@ -65,14 +68,18 @@ class Writer:
     """The write path of one API server."""
 
     def __init__(
-        self, env: Environment, chain: Chain, ownership: Ownership, require: Callable[[Attributes], None]
+        self,
+        env: Environment,
+        chain: AdmissionChain,
+        field_manager: FieldManager,
+        require: Callable[[Attributes], None],
     ) -> None:
-        """`require` raises 403 unless the user may."""
+        """Make the write path. `require` raises 403 unless the user is authorized."""
         self._env = env
         self._require = require
         self._chain = chain
-        self._ownership = ownership
-        self._unborn: dict[type[KubeObject], tuple[tuple[str, ...], ...]] = {}
+        self._field_manager = field_manager
+        self._unknown_fields: dict[type[KubeObject], tuple[tuple[str, ...], ...]] = {}
 
     # -- create
 
@@ -82,12 +89,12 @@ class Writer:
         """Store a new object. `applied`: the configuration a server-side apply creates it from."""
         kind = strategy.kind
         _take_namespace(call, kind, obj)
-        self._forget_unborn(call, strategy, obj, None)
+        self._drop_unknown_fields(call, strategy, obj, None)
         if obj.metadata.resource_version:
             raise bad_request("resourceVersion should not be set on objects to be created")
         strategy.default(obj)
         generated = not obj.metadata.name and bool(obj.metadata.generate_name)
-        # Only a generated name is worth a second try, and then everything is computed from the start.
+        # Only a generated name is tried again, and then everything is computed from the start.
         blank = to_stored(obj) if generated else b""
         for _ in range(GENERATE_ATTEMPTS):
             if generated:
@@ -95,7 +102,7 @@ class Writer:
             try:
                 written = await self._try_create(call, strategy, obj, applied)
             finally:
-                strategy.settled(obj)
+                strategy.finish_write(obj)
             if written is not None:
                 return written
             if not generated:
@@ -109,9 +116,9 @@ class Writer:
         env, kind, meta = self._env, strategy.kind, obj.metadata
         meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
         meta.self_link = ""
-        strategy.date(obj, env.now())
+        strategy.set_times(obj, env.now())
         reset = STATUS_PATHS if kind.has_status else ()
-        self._ownership.created(call, strategy, obj, reset=reset, applied=applied)
+        self._field_manager.created(call, strategy, obj, reset=reset, applied=applied)
         meta.uid = env.chance.uuid()
         meta.creation_timestamp = env.now()
         write = Write(
@@ -125,7 +132,7 @@ class Writer:
         strategy.prepare_create(obj, env)
         faults, warnings = strategy.review_create(obj, env)
         if "\0" in meta.name:
-            # Some names may be any path segment, but no store of ours takes this one.
+            # Some kinds allow any path segment as a name, but no store can hold NUL in a key.
             faults = [*faults, invalid_field(FieldPath("metadata.name"), meta.name, "may not contain NUL")]
         if faults:
             raise invalid(kind.group, kind.name, meta.name, in_order(faults))
@@ -144,7 +151,7 @@ class Writer:
         return Written(Item(result.revision, with_revision(value, result.revision)), is_created=True)
 
     def _generate(self, prefix: str) -> str:
-        return f"{prefix[:_NAME_ROOM]}{self._env.chance.name_suffix(5)}"
+        return f"{prefix[:_MAX_GENERATED_PREFIX]}{self._env.chance.name_suffix(5)}"
 
     # -- update
 
@@ -182,14 +189,14 @@ class Writer:
                 continue  # another was faster, so there is something to update now
             old = decoder(strategy.type).decode(item.data)
             new = make(item, old)
-            self._forget_unborn(call, strategy, new, old)
+            self._drop_unknown_fields(call, strategy, new, old)
             if not new.metadata.resource_version.strip("0"):
                 new.metadata.resource_version = ""  # version 0 is any
             insists = bool(new.metadata.resource_version)
             try:
                 written = await self._try_update(call, strategy, mode, item, old, new, is_apply=is_apply)
             finally:
-                strategy.settled(new)
+                strategy.finish_write(new)
             if written is not None:
                 return written
             if insists:
@@ -224,9 +231,9 @@ class Writer:
     ) -> Written | None:
         env, kind = self._env, strategy.kind
         _match_identity(call, kind, new, old, item, strategy, mode)
-        strategy.date(new, env.now())
+        strategy.set_times(new, env.now())
         if not is_apply:
-            self._ownership.updated(
+            self._field_manager.updated(
                 call, strategy, new, old, item, subresource=mode.subresource, reset=mode.reset
             )
         write = Write(
@@ -248,7 +255,7 @@ class Writer:
         if call.is_dry_run:
             return Written(Item(item.revision, with_revision(value, item.revision)))
         key = env.hub.key(kind, new.metadata.namespace, new.metadata.name)
-        if _is_finished(new, old) and not strategy.holds(new):
+        if _is_finished(new, old) and not strategy.has_own_finalizers(new):
             result = await self._delete(key, expected=item.revision)
         else:
             result = await self._put(key, value, expected=item.revision)
@@ -290,7 +297,7 @@ class Writer:
         return await self._answered(self._env.hub.store.delete(key, expected=expected))
 
     async def _answered(self, writing: Awaitable[WriteResult]) -> WriteResult:
-        """Wait for a write and for the caches to have seen it. Only a write that did not happen is a plain failure."""
+        """Wait for a write and until the caches have seen it; 503 only if it was certainly not stored."""
         try:
             result = await writing
         except OutcomeUnknown as error:
@@ -309,11 +316,11 @@ class Writer:
                 raise timeout(f"{text}: {error}") from error
         return result
 
-    def _forget_unborn(self, call: Call, strategy: Strategy, new: Any, old: Any) -> None:
-        """Drop what a server of this version has never heard of, and tell who sent it."""
-        paths = self._unborn.get(strategy.type)
+    def _drop_unknown_fields(self, call: Call, strategy: Strategy, new: Any, old: Any) -> None:
+        """Drop fields that the emulated version does not know, and report them to the client."""
+        paths = self._unknown_fields.get(strategy.type)
         if paths is None:
-            paths = self._unborn[strategy.type] = unborn(strategy.type, self._env.context)
+            paths = self._unknown_fields[strategy.type] = unknown_fields(strategy.type, self._env.context)
         if paths:
             known = blank(old, paths) if old is not None else []
             told = [path for path in blank(new, paths) if path not in known]
@@ -321,7 +328,7 @@ class Writer:
 
 
 def _take_namespace(call: Call, kind: Kind, obj: KubeObject) -> None:
-    """Put the object where the URL says: what stands in no namespace loses the one it was sent with."""
+    """Set the namespace the URL names; a cluster-scoped object loses the one it was sent with."""
     if not kind.is_namespaced:
         obj.metadata.namespace = ""
     elif not obj.metadata.namespace:
@@ -344,7 +351,7 @@ def _match_name(call: Call, new: KubeObject) -> None:
 def _match_identity(
     call: Call, kind: Kind, new: KubeObject, old: KubeObject, item: Item, strategy: Strategy, mode: UpdateMode
 ) -> None:
-    """The object must be the one the URL names, and the version the caller saw."""
+    """Refuse an object whose name, namespace, uid or resourceVersion is not the one of the URL and the store."""
     meta = new.metadata
     _match_name(call, new)
     _take_namespace(call, kind, new)
@@ -364,7 +371,7 @@ def _match_identity(
 
 
 def _keep_system_metadata(new: KubeObject, old: KubeObject) -> None:
-    """What a client cannot change by leaving it out, or cannot change at all."""
+    """Keep the metadata that a client cannot change, or cannot change by leaving it out."""
     mine, theirs = new.metadata, old.metadata
     mine.uid = mine.uid or theirs.uid
     mine.resource_version = theirs.resource_version
@@ -378,13 +385,13 @@ def _keep_system_metadata(new: KubeObject, old: KubeObject) -> None:
 
 
 def _is_same(new: KubeObject, old: KubeObject) -> bool:
-    """Whether they differ in nothing but the order of keys."""
+    """Tell whether two objects differ in nothing but the order of keys."""
     old.kind, old.api_version = new.kind, new.api_version
     return same(new, old)
 
 
 def _is_finished(new: KubeObject, old: KubeObject) -> bool:
-    """Marked for deletion before this write, past its grace, and nobody holds it any more."""
+    """Tell whether a deleted object is past its grace period and has lost its last finalizer with this write."""
     was = old.metadata
     return (
         bool(was.deletion_timestamp) and not was.deletion_grace_period_seconds and not new.metadata.finalizers

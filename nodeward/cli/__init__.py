@@ -1,1 +1,1 @@
-"""The command line: the only room that reads flags, files and the environment, and wires real things together."""
+"""The command line: the only package that reads flags, files and the environment, and wires components together."""

@@ -1,4 +1,4 @@
-"""Each controller as its own service account: a token that is asked for when it is needed, and again before it ends."""
+"""Service-account tokens for controllers: each acts as its own account, with a token renewed before it expires."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nodeward.machinery.client import Client
 from nodeward.machinery.credentials import Identity, bearer
 
 NAMESPACE: Final = "kube-system"
-#: How long a token is asked for, and which part of its time is used.
+#: The requested lifetime of a token, and the part of it that is used.
 TOKEN_SECONDS: Final = 3600
 _USED: Final = 0.8
 
 
 class AccountToken:
-    """The token of one account; `client` may make accounts and tokens. Implements `Credentials`."""
+    """The token of one account; `client` may create accounts and tokens. Implements `Credentials`."""
 
     def __init__(self, client: Client, account: str) -> None:
         self._client = client

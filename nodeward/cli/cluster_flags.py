@@ -1,7 +1,7 @@
-"""From the flags of `nodeward up` to the description of a cluster.
+"""The description of a cluster from the flags of `nodeward up`.
 
-`--nodes N` gives one node that runs real processes and simulated ones for the rest; `--fleet-config` says it all in a
-file. Nothing is started here.
+`--nodes N` gives one node that runs real processes and simulated ones for the rest; `--fleet-config` describes
+everything in a file. Nothing is started here; `cli/up.py` starts it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodeward.base.errors import ConfigError
-from nodeward.cli.server_flags import Wanted
+from nodeward.cli.server_flags import ServerOptions
 from nodeward.cluster.description import ClusterDescription, FleetPlan, Pool
 from nodeward.cluster.fleet_control import MAP_NAME
 from nodeward.cluster.fleet_file import fleet_text, load_fleet, load_fleet_file
@@ -20,12 +20,12 @@ from nodeward.controllers.naming import chosen
 from nodeward.features import Gates
 from nodeward.features.gates import parse
 
-#: How a node says what runs its containers.
+#: The label that names the runtime of a node's containers.
 RUNTIME_LABEL: Final = "nodeward.dev/runtime"
 
 
-def describe(args: argparse.Namespace, wanted: Wanted) -> ClusterDescription:
-    """The cluster the flags ask for."""
+def describe(args: argparse.Namespace, wanted: ServerOptions) -> ClusterDescription:
+    """Return the cluster the flags describe."""
     version = args.kubernetes_version
     return ClusterDescription(
         version=version,
@@ -49,7 +49,7 @@ def _controllers(text: str) -> tuple[str, ...]:
 
 
 def _real_pools(args: argparse.Namespace, version: str, gates: Gates) -> tuple[Pool, ...]:
-    """The first node runs real processes, if that was asked for."""
+    """Return the pool of the first node, which runs real processes, if the flags ask for it."""
     if args.runtime != "process" or not args.nodes or args.fleet_config:
         return ()
     labels = {RUNTIME_LABEL: "process"}
@@ -69,7 +69,7 @@ def _fleet(args: argparse.Namespace, version: str, gates: Gates) -> FleetPlan | 
 
 
 def simulated_fleet(name: str, nodes: int, version: str, gates: Gates) -> FleetPlan:
-    """One pool of nodes that are alike."""
+    """Return one pool of equal nodes."""
     pool: dict[str, Any] = {"name": name, "nodes": nodes, "version": version}
     if text := gates.as_flag():
         pool["featureGates"] = parse(text)

@@ -1,7 +1,7 @@
-"""`nodeward completion bash|zsh|fish`: completion made from the parser itself, so that it knows what the help knows.
+"""`nodeward completion bash|zsh|fish`: shell completion made from the parser itself.
 
-Commands, questions below a command, flags, and values: those that a flag or argument chooses from, files where the help
-says FILE or *.yaml, directories where it says DIR, and nothing where anything may stand.
+Completes commands, subcommands, flags, and values: the choices of a flag or argument, files where the help says FILE or
+*.yaml, directories where it says DIR, and nothing where any text may stand.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Final
 from nodeward.cli.flags import BENCHMARKS
 from nodeward.cli.main import build_parser
 
-#: What is worth offering where a value is not chosen from a list.
+#: How values without choices are completed, by what the help calls them.
 _SUGGESTED: Final = {"--store": ("memory", "sqlite", "etcd://"), "NAME of bench": BENCHMARKS}
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """One command, or question below a command: what can be typed after it."""
+    """One command or subcommand: what can be typed after it."""
 
     words: tuple[str, ...]
     summary: str
@@ -33,14 +33,14 @@ class _Place:
 
     @property
     def below(self) -> dict[str, str]:
-        """The commands below, with what they are for."""
+        """The subcommands, with their help."""
         for action in self.parser._actions:
             if isinstance(action, argparse._SubParsersAction):
                 return {each.dest: each.help or "" for each in action._choices_actions}
         return {}
 
     def arguments(self) -> tuple[str, tuple[str, ...]]:
-        """How to complete what is no flag: -W, -f or -d of compgen, and the words."""
+        """How to complete positional arguments: -W, -f or -d of compgen, and the words."""
         if self.below:
             return "-W", tuple(self.below)
         positional = [action for action in self.parser._actions if not action.option_strings]

@@ -1,7 +1,7 @@
-"""`nodeward controllers`: the controllers as ordinary clients of any cluster, one copy at work at a time.
+"""`nodeward controllers`: the controllers as ordinary clients of any cluster, one elected leader at a time.
 
-Flags are read before anything is opened. Unless told otherwise all controllers act as the kubeconfig says; each as its
-own service account with `--use-service-account-credentials`, as kube-controller-manager's.
+Flags are read before anything is opened. By default all controllers act as the kubeconfig's user; with
+`--use-service-account-credentials` each acts as its own service account, as with kube-controller-manager.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _clients(
 ) -> Callable[[str], Client]:
     if args.use_service_account_credentials != "true":
         return manager.as_component
-    # Nothing of who we are ourselves may be left in it.
+    # It must not contain our own credentials.
     bare = replace(
         config, client_certificate=None, client_key=None, token="", token_file=None, username="", exec=None
     )

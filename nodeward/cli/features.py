@@ -28,7 +28,7 @@ from nodeward.kubelet.node.abilities import KUBELET_ABILITIES
 
 
 def run(args: argparse.Namespace) -> int:
-    """Answer one question. 1 is an answer, that a node does not match, so trouble is 2, as with grep and diff."""
+    """Answer one question. 1 means that a node does not match, so errors are 2, as with grep and diff."""
     try:
         return _QUESTIONS[args.question](args)
     except NodewardError as error:
@@ -122,7 +122,7 @@ def _described(feature: Feature) -> list[str]:
 
 
 def _pod(path: str) -> PodInfo:
-    """The one pod of a file, with the claims that stand beside it."""
+    """Return the one pod of a file, with the claims that stand beside it."""
     found = objects(path, Pod, ResourceClaim)
     pods = [each for each in found if isinstance(each, Pod)]
     if len(pods) != 1:

@@ -1,4 +1,4 @@
-"""What a flag's value must look like, for argparse: light, because `--help` reads it."""
+"""Types of flag values, for argparse. Imports little, because `--help` needs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command and its flags, in one light place: help and shell completion need nothing else."""
+"""Every command and its flags. Imports little: help and shell completion need nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BENCHMARKS: Final = (
 
 
 class Command(NamedTuple):
-    """One subcommand: what it is for, its flags, and the module whose `run(args)` does it."""
+    """One subcommand: its help, its flags, and the module whose `run(args)` executes it."""
 
     name: str
     summary: str
@@ -39,7 +39,7 @@ class Command(NamedTuple):
 
 
 def _server_flags(parser: argparse.ArgumentParser) -> None:
-    """What every way to run an API server takes."""
+    """Add the flags of every command that runs an API server."""
     parser.add_argument(
         "--dir",
         type=directory,

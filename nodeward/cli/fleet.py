@@ -1,7 +1,7 @@
-"""`nodeward fleet`: look at the nodes of a fleet, and change the ConfigMap that describes them.
+"""`nodeward fleet`: show the nodes of a fleet, and change the ConfigMap that describes them.
 
-The file is read, changed, checked as the fleet itself will check it, and written only if nobody else has changed it
-meanwhile; then all is done again.
+The ConfigMap is read, changed, validated as the fleet itself validates it, and written with its resourceVersion; on a
+conflict everything is done again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Tree = dict[str, Any]
 
 
 def run(args: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> int:
-    """Do one action."""
+    """Carry out one action."""
     config = load_config(environment, path=args.kubeconfig, context=args.context)
 
     async def work() -> int:
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace, environment: Mapping[str, str] = os.environ) -
 
 
 async def act(client: Client, args: argparse.Namespace) -> int:
-    """One action with a client; prints what came of it."""
+    """Carry out one action with a client; print the result."""
     if args.action == "list":
         found = await _map(client, args.fleet_map)
         plan = _read(found.data.get(FILE, ""), args.fleet_map)
@@ -159,7 +159,7 @@ def _size(plan: FleetPlan, name: str) -> int:
 
 
 def _node(tree: Tree, name: str) -> Tree:
-    """What the file says of a node; whether there is such a node is found out when the file is read again."""
+    """Return the file's entry for a node; whether the node exists is checked when the file is read again."""
     nodes: list[Tree] = tree.setdefault("nodes", []) or []
     tree["nodes"] = nodes
     for node in nodes:

@@ -1,4 +1,4 @@
-"""`nodeward kubelet`: nodes as ordinary clients of any cluster; a fleet of simulated ones, or one that is real.
+"""`nodeward kubelet`: nodes as ordinary clients of any cluster: a fleet of simulated ones, or one node.
 
 Flags and files are read before anything is opened. A fleet follows its ConfigMap (`nodeward.cluster.fleet_control`).
 """
@@ -30,7 +30,7 @@ CONNECTIONS: Final = 64
 
 
 def run(args: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> int:
-    """Run until told to stop."""
+    """Run until stopped by a signal."""
     if bool(args.fleet) + bool(args.fleet_config) + bool(args.node_name) > 1:
         raise ConfigError("--fleet, --fleet-config and --node-name: say one of them")
     gates = gates_of(args)

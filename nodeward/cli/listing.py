@@ -1,4 +1,4 @@
-"""What commands that look at a whole cluster share: listing a kind, and lines of text in columns."""
+"""Shared by commands that read a whole cluster: listing a kind, and text in columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def all_of(client: Client, kind: type[K], namespace: str = "") -> list[K]:
 async def some_of(
     client: Client, kind: type[K], notes: list[str], instead: str, namespace: str = ""
 ) -> list[K]:
-    """List every object of a kind the cluster may not have, or may not show: then a note says so, and `instead`."""
+    """List every object of a kind that may not be served or readable; if so, add a note that ends with `instead`."""
     try:
         return await all_of(client, kind, namespace)
     except ApiError as error:
@@ -32,7 +32,7 @@ async def some_of(
 
 
 def aligned(lines: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of cells as text, each column as wide as its widest cell."""
+    """Format rows of cells as text, each column as wide as its widest cell."""
     rows = [tuple(line) for line in lines]
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return [

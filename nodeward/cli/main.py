@@ -23,7 +23,7 @@ first steps:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The whole command line, without importing what the commands do."""
+    """Build the whole command line, without importing the modules of the commands."""
     parser = argparse.ArgumentParser(
         prog="nodeward",
         description="A Kubernetes control plane in one process: real API, real TLS, real storage.",
@@ -48,7 +48,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """What was typed. What nobody knows is told by the command it was typed for, with the nearest flag it has."""
+    """Parse the arguments. An unknown flag is reported by its command, with the nearest flag it has."""
     whole = build_parser()
     given = sys.argv[1:] if arguments is None else arguments
     if not given:

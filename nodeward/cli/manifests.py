@@ -1,8 +1,8 @@
-"""Kubernetes objects from files: YAML or JSON, one or many in a file, with mistakes told by file, line and field.
+"""Kubernetes objects from files: YAML or JSON, one or many per file, with errors that name file, line and field.
 
-In goes a path ("-" is standard input) and the kinds that are wanted there; out come typed objects in the order they
-stand. A `List`, as `kubectl get -o yaml` writes it, stands for its items. Nothing is filled in. A field nobody knows,
-given twice or of the wrong type is a `ConfigError`; a file is read whole or not at all.
+Takes a path ("-" is standard input) and the wanted kinds; returns typed objects in file order. A `List`, as `kubectl
+get -o yaml` writes it, stands for its items. Nothing is defaulted. A field that is unknown, given twice or of the wrong
+type is a `ConfigError`; a file is read whole or not at all.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _AT: Final = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOT
 
 
 def objects(path: str, *wanted: type[KubeObject]) -> list[KubeObject]:
-    """All objects of a file; each must be of a wanted kind."""
+    """Return all objects of a file; each must be of a wanted kind."""
     return [_object(part, wanted) for part in _parts(path)]
 
 
 def some(path: str, wanted: type[K]) -> list[K]:
-    """All objects of a file, which has at least one, all of one kind."""
+    """Return all objects of a file, which has at least one, all of one kind."""
     found = [each for each in objects(path, wanted) if isinstance(each, wanted)]
     if not found:
         raise ConfigError(f"{_shown(path)}: no {wanted.__name__} in it")

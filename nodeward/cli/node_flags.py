@@ -1,4 +1,4 @@
-"""The flags of the commands for nodes and controllers: kubelet, fleet, controllers. Light, as `flags` is."""
+"""The flags of the commands kubelet, fleet and controllers. Imports little, as `flags` does."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`nodeward kubelet --node-name`: one node, with real containers or simulated ones, and the server of its kubelet.
+"""`nodeward kubelet --node-name`: one node, with real or simulated containers, and its kubelet's server.
 
-Everything that can be wrong with flags and files is found before anything is opened or touched: a container that runs
-goes on running, whatever a configuration says.
+What must stay true: all flags and files are checked before anything is opened; a running container is never touched
+because of a wrong configuration.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ CONNECTIONS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """What the flags and files ask for."""
+class NodeOptions:
+    """The node that flags and files describe."""
 
     name: str
     settings: KubeletSettings
@@ -52,15 +52,15 @@ class Node:
     address: str
 
 
-def read_node(args: argparse.Namespace) -> Node:
-    """The node the flags ask for; all that is wrong is told."""
+def read_node(args: argparse.Namespace) -> NodeOptions:
+    """Read the node's flags and files; all errors are reported together."""
     gates = parse(args.feature_gates)
     if args.config:
         settings = load_file(args.config, args.kubernetes_version, gates)
     else:
         settings = load_text(b"", "--feature-gates", args.kubernetes_version, gates)
     socket_path = args.cri_socket or settings.runtime_endpoint
-    return Node(
+    return NodeOptions(
         args.node_name,
         settings,
         args.kubernetes_version,
@@ -84,12 +84,12 @@ def _labels(text: str) -> dict[str, str]:
 
 async def start_node(
     args: argparse.Namespace,
-    node: Node,
+    node: NodeOptions,
     config: ConnectionConfig,
     environment: Mapping[str, str],
     running: AsyncExitStack,
 ) -> None:
-    """Start everything; `running` learns how to stop it."""
+    """Start everything; `running` records how to stop it."""
     clock, chance, metrics = RealClock(), RealChance(), Metrics()
     client = connect(
         config, clock=clock, environment=environment, component="kubelet", max_connections=CONNECTIONS
@@ -153,7 +153,7 @@ async def start_node(
 
 
 async def _simulated(
-    node: Node,
+    node: NodeOptions,
     client: Client,
     clock: Clock,
     chance: Chance,
@@ -179,8 +179,10 @@ async def _simulated(
     return host
 
 
-def _tls(args: argparse.Namespace, node: Node, config: ConnectionConfig, clock: Clock) -> ssl.SSLContext:
-    """What the kubelet's server shows, and whose certificates it believes: the cluster's."""
+def _tls(
+    args: argparse.Namespace, node: NodeOptions, config: ConnectionConfig, clock: Clock
+) -> ssl.SSLContext:
+    """Make the TLS context of the kubelet's server: its certificate, and the authority of its clients."""
     settings, own = node.settings, node.root / "pki"
     names = (node.address, node.name, socket.gethostname(), "localhost", "127.0.0.1")
     kubeconfig = args.kubeconfig or os.environ.get("KUBECONFIG", "").partition(os.pathsep)[0]

@@ -1,4 +1,4 @@
-"""The pages of a component that runs by itself: /healthz, /livez, /readyz and /metrics, on a port of its own."""
+"""The HTTP pages of a component that runs alone: /healthz, /livez, /readyz and /metrics, on a port of its own."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ async def serve_pages(
     has_tls: bool,
     flags: str,
 ) -> None:
-    """Answer until `running` ends; port 0: nothing is opened. `flags` are those that choose the address.
+    """Serve until `running` ends; port 0: nothing is opened. `flags` are those that choose the address.
 
-    The certificate is made for this run: nobody is told anything secret there.
+    The certificate is made for this run: the pages contain nothing secret.
     """
     if not port:
         return

@@ -1,7 +1,7 @@
-"""`nodeward readiness preview RULE.yaml`: what a readiness rule would do to a cluster, before anybody makes it.
+"""`nodeward readiness preview RULE.yaml`: what a readiness rule would do to a cluster, before it is created.
 
 An ordinary client of any cluster, a real kube-apiserver included, with or without the CustomResourceDefinition: lists
-nodes, pods and the rules there are, and asks the same rules the controller asks. Nothing in the cluster is changed.
+nodes, pods and existing rules, and evaluates the rule as the controller does. Nothing in the cluster is changed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The answer for one rule."""
+    """The result for one rule."""
 
     rule: NodeReadinessRule
     forecast: Forecast
@@ -47,7 +47,7 @@ class Preview:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, and print the answer."""
+    """Evaluate the rule, and print the result."""
     rules = [_checked(each, args.rule) for each in some(args.rule, NodeReadinessRule)]
     previews = asyncio.run(_ask(args, rules))
     if args.output == "json":
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _checked(rule: NodeReadinessRule, path: str) -> NodeReadinessRule:
-    """As the API would store it; it refuses the same mistakes in the same words."""
+    """Default and validate the rule as the API would, with the same errors."""
     DEFAULTS[NodeReadinessRule](rule)
     errors = VALIDATORS[NodeReadinessRule].create(rule, Context(Gates.of("1.37")))
     if errors:

@@ -66,7 +66,7 @@ async def _run(settings: ReporterSettings, config: ConnectionConfig, environment
 
 
 async def _until_stopped(reporter: Reporter) -> None:
-    """Until it is done, or the first Ctrl-C or SIGTERM."""
+    """Wait until it is done, or for the first Ctrl-C or SIGTERM."""
     work = asyncio.create_task(reporter.run())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

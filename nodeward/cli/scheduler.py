@@ -1,7 +1,7 @@
 """`nodeward scheduler`: the scheduler as an ordinary client of any cluster.
 
 Flags and files are read before anything is opened. The pages (/healthz, /livez, /readyz, /metrics) are served with a
-certificate made for this run, since nobody is told anything secret there.
+certificate made for this run, since they contain nothing secret.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from nodeward.scheduler.config import load_scheduler_config
 from nodeward.scheduler.scheduler import Scheduler
 from nodeward.scheduler.settings import SchedulerSettings, default_profile
 
-#: What it is called in the cluster.
+#: The component's name in events and leader election.
 COMPONENT = "kube-scheduler"
 #: Connections to the API server; more bindings than this wait for one.
 CONNECTIONS = 64
 
 
 def run(args: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> int:
-    """Run until told to stop."""
+    """Run until stopped by a signal."""
     gates = gates_of(args)
     settings = _settings(args, gates)
     config = load_config(environment, path=args.kubeconfig or settings.kubeconfig, context=args.context)

@@ -1,7 +1,7 @@
 """From the flags of `nodeward up` and `nodeward apiserver` to values, before anything is made or opened.
 
-In go parsed arguments, out comes a `Wanted`. Files named by flags are read here and nothing is written, so that a wrong
-flag leaves no trace. Every mistake is a `ConfigError` that names the flag.
+Turns parsed arguments into `ServerOptions`, for `cli/up.py`. Files named by flags are read here and nothing is written,
+so that a wrong flag leaves no trace. Every mistake is a `ConfigError` that names the flag.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from nodeward.features import Gates
 from nodeward.store.interface import Store
 from nodeward.store.opening import parse
 
-#: Fewer addresses than this are no range for services, as kube-apiserver has it.
+#: The smallest service range, as kube-apiserver's.
 _FEWEST_ADDRESSES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What the flags ask for. The store is not opened."""
+class ServerOptions:
+    """The configuration that the flags describe. The store is not opened."""
 
     home: Path
     kubeconfig: Path
@@ -42,12 +42,12 @@ class Wanted:
     admission: tuple[str, ...]
     service_cidr: str
     service_address: str
-    #: what the operator should hear, although it is accepted
+    #: warnings for the operator about accepted flags
     warnings: tuple[str, ...]
 
 
-def read_flags(args: argparse.Namespace) -> Wanted:
-    """Everything the flags say, or what is wrong with them."""
+def read_flags(args: argparse.Namespace) -> ServerOptions:
+    """Read everything the flags say; raise `ConfigError` for what is wrong."""
     home = Path(args.dir)
     gates = _gates(args)
     enable, disable = _enabled(args), _names(args.disable_admission_plugins)
@@ -55,7 +55,7 @@ def read_flags(args: argparse.Namespace) -> Wanted:
     tokens, token_warnings = _static_tokens(args.token_auth_file)
     services = _service_range(args.service_cluster_ip_range)
     store_text = _store_text(args, home)
-    return Wanted(
+    return ServerOptions(
         home=home,
         kubeconfig=_kubeconfig(args.kubeconfig, home),
         store=parse(store_text),
@@ -106,7 +106,7 @@ def _static_tokens(path: str) -> tuple[dict[str, User], list[str]]:
 
 
 def _kubeconfig(given: str, home: Path) -> Path:
-    """Where the kubeconfig goes. A file in which somebody keeps other clusters is not written over."""
+    """Return where the kubeconfig is written. A file with other clusters in it is not overwritten."""
     if not given:
         return home / "kubeconfig"
     path = Path(given)
@@ -138,7 +138,7 @@ def _is_ours(found: bytes) -> bool:
 
 
 def _enabled(args: argparse.Namespace) -> tuple[str, ...]:
-    """What was asked for, and NodeRestriction: kubelets here are told apart by their certificates."""
+    """Return the enabled admission plugins, with NodeRestriction: kubelets have their own certificates here."""
     asked = _names(args.enable_admission_plugins)
     is_off = "NodeRestriction" in _names(args.disable_admission_plugins)
     return asked if is_off or "NodeRestriction" in asked else (*asked, "NodeRestriction")
@@ -156,7 +156,7 @@ def _store_text(args: argparse.Namespace, home: Path) -> str:
 
 
 def _etcd_url(args: argparse.Namespace, embedded: str) -> str:
-    """kube-apiserver's flags as the one text the store reads."""
+    """Return kube-apiserver's etcd flags as the one URL the store reads."""
     files = {"ca": args.etcd_cafile, "cert": args.etcd_certfile, "key": args.etcd_keyfile}
     given = {name: path for name, path in files.items() if path}
     flags = ", ".join(f"--etcd-{name}file" for name in given)

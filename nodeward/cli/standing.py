@@ -1,4 +1,4 @@
-"""What every component does that runs by itself until it is told to stop: logging, loop, gates, Ctrl-C."""
+"""What all long-running commands share: logging, event loop, gates, signals."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _INTERRUPTED = 130
 def run_until_stopped(
     verbose: int, start: Callable[[AsyncExitStack], Coroutine[Any, Any, Awaitable[None] | None]]
 ) -> int:
-    """Start something and wait for Ctrl-C; then `running`, which `start` is given, ends in good order.
+    """Start something and wait for Ctrl-C; then close `running`, which `start` is given, in reverse order.
 
-    What `start` returns, if anything, is waited for as well: when it ends by itself, so does the program.
+    If `start` returns an awaitable, the program also ends when that ends.
     """
     logging.basicConfig(
         level=(logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)],
@@ -47,7 +47,7 @@ async def _run(start: Callable[[AsyncExitStack], Coroutine[Any, Any, Awaitable[N
             print("stopped before it was ready", file=sys.stderr, flush=True)
             return _INTERRUPTED
         work = starting.result()
-        # Most of what comes lives long: the collector is to look at it rarely, and at what is there already never.
+        # Most objects live long: the garbage collector runs rarely, and never on those that exist already.
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
@@ -71,7 +71,7 @@ async def _cancelled(task: asyncio.Future[Any]) -> None:
 
 
 def gates_of(args: argparse.Namespace) -> Gates:
-    """The gates the flags ask for; what is odd about them is logged."""
+    """Return the gates the flags set; log warnings about them."""
     try:
         gates = Gates.of(args.kubernetes_version, args.feature_gates)
     except ConfigError as error:

@@ -1,7 +1,7 @@
-"""`nodeward tolerations`: who uses the numeric operators `Lt` and `Gt`, to be asked before the gate is switched off.
+"""`nodeward tolerations`: lists users of the numeric operators `Lt` and `Gt`, before the gate is disabled.
 
 An ordinary client of any cluster, a real kube-apiserver included: lists everything that may hold tolerations, and says
-what becomes of each object once no component knows the operators (KEP-5471). Nothing in the cluster is changed.
+what happens to each object once no component knows the operators (KEP-5471). Nothing in the cluster is changed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from nodeward.rules.numeric_use import KINDS, NumericUse, numeric_uses, without_
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One object that compares numbers, the node it is on, and what becomes of it without the gate."""
+class TolerationUse:
+    """One object with a numeric toleration, its node, and what happens to it without the gate."""
 
     kind: Kind
     meta: ObjectMeta
@@ -39,11 +39,11 @@ class Found:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, and print the answer."""
+    """List the objects, and print them."""
     environment = dict(os.environ)
     config = load_config(environment, path=args.kubeconfig, context=args.context)
 
-    async def work() -> tuple[list[Found], list[str]]:
+    async def work() -> tuple[list[TolerationUse], list[str]]:
         client = connect(config, clock=RealClock(), environment=environment, component="nodeward-tolerations")
         try:
             return await gather(client, args.namespace)
@@ -55,24 +55,24 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-async def gather(client: Client, namespace: str = "") -> tuple[list[Found], list[str]]:
-    """Every object that uses the operators, of all namespaces or one; and notes on what could not be looked at."""
+async def gather(client: Client, namespace: str = "") -> tuple[list[TolerationUse], list[str]]:
+    """Return every object that uses the operators, of all namespaces or one; and notes on what could not be read."""
     notes: list[str] = []
     unknown = "what becomes of running pods is not known"
     nodes = {node.metadata.name: node for node in await some_of(client, Node, notes, unknown)}
-    found: list[Found] = []
+    found: list[TolerationUse] = []
     for kind in KINDS:
         described = client.kind_of(kind)
         for obj in await some_of(client, kind, notes, "left out", namespace):
             if uses := numeric_uses(obj):
                 where = obj.spec.node_name if isinstance(obj, Pod) else ""
                 becomes = without_gate(obj, nodes.get(where))
-                found.append(Found(described, obj.metadata, where, becomes, tuple(uses)))
+                found.append(TolerationUse(described, obj.metadata, where, becomes, tuple(uses)))
     return found, notes
 
 
-def as_text(found: Sequence[Found], notes: Sequence[str]) -> str:
-    """A table, one line per toleration, and the notes."""
+def as_text(found: Sequence[TolerationUse], notes: Sequence[str]) -> str:
+    """Format a table, one line per toleration, and the notes."""
     lines = [("NAMESPACE", "KIND", "NAME", "TOLERATION", "WITHOUT THE GATE")]
     for each in found:
         cells = [each.meta.namespace, each.kind.name, each.meta.name, each.without_gate]
@@ -83,12 +83,12 @@ def as_text(found: Sequence[Found], notes: Sequence[str]) -> str:
     return "\n".join([*page, *(f"note: {note}" for note in notes)])
 
 
-def as_tree(found: Sequence[Found], notes: Sequence[str]) -> dict[str, Any]:
-    """The same for programs, with the path of every field."""
+def as_tree(found: Sequence[TolerationUse], notes: Sequence[str]) -> dict[str, Any]:
+    """Return the same as a tree for programs, with the path of every field."""
     return {"items": [_tree(each) for each in found], "notes": list(notes)}
 
 
-def _tree(found: Found) -> dict[str, Any]:
+def _tree(found: TolerationUse) -> dict[str, Any]:
     tree = {
         "apiVersion": found.kind.api_version,
         "kind": found.kind.name,
@@ -100,7 +100,7 @@ def _tree(found: Found) -> dict[str, Any]:
     return tree | ({"nodeName": found.node} if found.node else {})
 
 
-def _written(found: Sequence[Found], notes: Sequence[str], output: str) -> str:
+def _written(found: Sequence[TolerationUse], notes: Sequence[str], output: str) -> str:
     tree = as_tree(found, notes)
     if output == "json":
         return msgspec.json.format(msgspec.json.encode(tree)).decode()

@@ -1,7 +1,7 @@
-"""`nodeward up` and `nodeward apiserver`: certificates, store, API server, sockets; then wait to be stopped.
+"""`nodeward up` and `nodeward apiserver`: certificates, store, API server, sockets; then wait for a signal.
 
-All flags are read before anything is made (`server_flags.py`). Whatever stops a start, a mistake or Ctrl-C, undoes it
-in the opposite order: the port is free again and the store closed.
+All flags are read before anything is created (`server_flags.py`). A failed or interrupted start is undone in reverse
+order: the port is free again and the store closed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nodeward.apiserver.security import TokenSettings
 from nodeward.apiserver.server import ApiServer, Settings
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
-from nodeward.cli.server_flags import Wanted, read_flags
+from nodeward.cli.server_flags import ServerOptions, read_flags
 from nodeward.features import Gates
 from nodeward.machinery.clock import Clock, RealChance, RealClock
 from nodeward.machinery.serving.listener import bind
@@ -40,7 +40,7 @@ _INTERRUPTED = 130
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run until told to stop."""
+    """Run until stopped by a signal."""
     logging.basicConfig(
         level=(logging.WARNING, logging.INFO, logging.DEBUG)[min(args.verbose, 2)],
         format="%(levelname).1s %(asctime)s %(name)s: %(message)s",
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def loop_factory() -> Any:
-    """uvloop where there is one: TLS costs a fifth of the memory and half the time."""
+    """Return uvloop's factory where it is installed: TLS costs a fifth of the memory and half the time."""
     try:
         import uvloop
     except ImportError:
@@ -73,7 +73,7 @@ async def _serve(args: argparse.Namespace) -> int:
             print("stopped before it was ready", file=sys.stderr, flush=True)
             return _INTERRUPTED
         wanted, address, server = starting.result()
-        # What is alive now lives as long as the process; the collector need not look at it again.
+        # Objects that exist now live as long as the process: the garbage collector skips them.
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
@@ -90,8 +90,8 @@ async def _serve(args: argparse.Namespace) -> int:
 
 async def _start(
     args: argparse.Namespace, clock: Clock, running: AsyncExitStack
-) -> tuple[Wanted, str, ApiServer]:
-    """A cluster that answers, the host and port it answers on, and its server. `running` learns how to stop it."""
+) -> tuple[ServerOptions, str, ApiServer]:
+    """Start a cluster; return it, host, port and server. `running` records how to stop it."""
     wanted = read_flags(args)
     for warning in wanted.warnings:
         LOG.warning("%s", warning)
@@ -140,7 +140,7 @@ async def _open(
 
 async def _start_cluster(
     args: argparse.Namespace,
-    wanted: Wanted,
+    wanted: ServerOptions,
     clock: Clock,
     settings: Settings,
     bound: socket.socket,
@@ -168,15 +168,15 @@ async def _start_cluster(
 
 
 def _kubelet_access(pki: Pki) -> KubeletAccess:
-    """As whom the API server asks kubelets for logs, and whom it takes for a kubelet."""
+    """Make the API server's client certificate for kubelets, and the authority of theirs."""
     pair = pki.kubelet_client()
     if pair.certificate_path is None or pair.key_path is None:
         raise ConfigError("the certificate that is shown to kubelets must be in a file")
     return KubeletAccess(kubelet_client_context(pair.certificate_path, pair.key_path, pki.authority_path))
 
 
-def _tell(wanted: Wanted) -> None:
-    """What `-v` says at the start."""
+def _tell(wanted: ServerOptions) -> None:
+    """Log what `-v` shows at the start."""
     LOG.info("store %s, certificates in %s", wanted.store_text, wanted.home / "pki")
     LOG.info("services get addresses of %s", wanted.service_cidr)
     LOG.info("admission plugins: %s", ", ".join(wanted.admission))
@@ -186,7 +186,7 @@ def _tell(wanted: Wanted) -> None:
 
 
 def _process_age(otherwise: float) -> float:
-    """Seconds since this process was started, interpreter and imports included; where /proc tells it."""
+    """Return the seconds since this process was started, imports included, where /proc has it."""
     try:
         ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
         uptime = float(Path("/proc/uptime").read_text().split()[0])
@@ -195,7 +195,7 @@ def _process_age(otherwise: float) -> float:
     return uptime - ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _announce(args: argparse.Namespace, wanted: Wanted, address: str, seconds: float) -> None:
+def _announce(args: argparse.Namespace, wanted: ServerOptions, address: str, seconds: float) -> None:
     print(
         f"nodeward {args.command}: Kubernetes v{args.kubernetes_version} at https://{address}, "
         f"ready in {_process_age(seconds):.2f} s\n"
@@ -205,7 +205,7 @@ def _announce(args: argparse.Namespace, wanted: Wanted, address: str, seconds: f
 
 
 def stop_signal() -> asyncio.Event:
-    """Set by the first Ctrl-C or SIGTERM; the second one does not wait."""
+    """Return an event that the first Ctrl-C or SIGTERM sets; the second ends the program at once."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -239,7 +239,7 @@ def _no_port(args: argparse.Namespace, error: OSError) -> ConfigError:
 
 
 def _make_home(home: Path) -> None:
-    """For the owner only: everything a cluster knows is in it."""
+    """Create the cluster's directory, readable by the owner only: it holds all keys."""
     _make_directory(home.parent)
     _make_directory(home, 0o700)
 

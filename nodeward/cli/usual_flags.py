@@ -1,4 +1,4 @@
-"""Flags that several commands take, in the same words. Light, as `flags` is."""
+"""Flags that several commands share, with the same help. Imports little, as `flags` does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PLACES: Final = "$KUBECONFIG, the pod's service account, or ~/.kube/config"
 
 
 def connection_flags(parser: argparse.ArgumentParser, *, first: str = "") -> None:
-    """How a client finds its cluster; `first` is what is looked at before the usual places."""
+    """Add the flags with which a client finds its cluster; `first` is read before the usual places."""
     parser.add_argument(
         "--kubeconfig",
         default="",
@@ -21,7 +21,7 @@ def connection_flags(parser: argparse.ArgumentParser, *, first: str = "") -> Non
 
 
 def version_flags(parser: argparse.ArgumentParser, component: str, example: str = "") -> None:
-    """Which version a component behaves like, and its gates."""
+    """Add the flags for the emulated version and its gates."""
     parser.add_argument(
         "--kubernetes-version",
         default=DEFAULT_VERSION,

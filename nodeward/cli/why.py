@@ -22,7 +22,7 @@ from nodeward.api.errors import ApiError
 from nodeward.api.meta import KubeObject
 from nodeward.base.errors import ConfigError, WorldError
 from nodeward.cli.listing import all_of, some_of
-from nodeward.cli.why_page import Answer, as_json, as_text
+from nodeward.cli.why_page import SchedulingAnswer, as_json, as_text
 from nodeward.features import Gates, Version
 from nodeward.features.gates import parse
 from nodeward.machinery.client import Client
@@ -46,13 +46,13 @@ class _ServerVersion(msgspec.Struct):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, and print the answer."""
+    """Explain the pod, and print the answer."""
     answer = asyncio.run(_ask(args))
     print(as_json(answer) if args.output == "json" else as_text(answer, every_node=args.all))
     return 0
 
 
-async def _ask(args: argparse.Namespace) -> Answer:
+async def _ask(args: argparse.Namespace) -> SchedulingAnswer:
     environment = dict(os.environ)
     config = load_config(environment, path=args.kubeconfig, context=args.context)
     namespace, name = _named(args, config.namespace)
@@ -69,13 +69,13 @@ async def _ask(args: argparse.Namespace) -> Answer:
 
 async def _explained(
     args: argparse.Namespace, client: Client, pod: Pod, gates: Gates, profiles: tuple[ProfileSettings, ...]
-) -> Answer:
+) -> SchedulingAnswer:
     key = f"{pod.metadata.namespace}/{pod.metadata.name}"
     wanted = pod.spec.scheduler_name
     if pod.spec.node_name and not args.as_if_pending:
-        return Answer(key, wanted, bound_to=pod.spec.node_name, phase=pod.status.phase)
+        return SchedulingAnswer(key, wanted, bound_to=pod.spec.node_name, phase=pod.status.phase)
     if is_terminal(pod) and not args.as_if_pending:
-        return Answer(key, wanted, phase=pod.status.phase)
+        return SchedulingAnswer(key, wanted, phase=pod.status.phase)
     profile = next((each for each in profiles if each.name == wanted), None)
     notes: list[str] = []
     if profile is None:
@@ -91,7 +91,7 @@ async def _explained(
         for obj in await some_of(client, kind, notes, "explained as if there were none"):
             listers.put(obj)
     explanation = explain_pod(pod, nodes, pods, listers, profile, gates, Version.parse(gates.version))
-    return Answer(
+    return SchedulingAnswer(
         key, wanted, bound_to=pod.spec.node_name, explanation=explanation, notes=(*gates.warnings, *notes)
     )
 
@@ -111,7 +111,7 @@ def _named(args: argparse.Namespace, default: str) -> tuple[str, str]:
 
 
 def _gates(args: argparse.Namespace, version: str, served: Mapping[str, bool]) -> Gates:
-    """The scheduler's gates: those of the API server, unless the flags say otherwise."""
+    """Return the scheduler's gates: those of the API server, unless the flags say otherwise."""
     try:
         Gates.of(version)
     except ConfigError as error:
@@ -134,7 +134,7 @@ async def _server_version(client: Client) -> str:
 
 
 async def _server_gates(client: Client, version: str) -> dict[str, bool]:
-    """What the API server's metrics say of its gates, where that differs from the version's defaults."""
+    """Return the API server's gates from its metrics, where they differ from the version's defaults."""
     try:
         page = (await client.raw("GET", "/metrics")).body or b""
     except (ApiError, WorldError):
@@ -157,7 +157,7 @@ async def _pod(client: Client, namespace: str, name: str) -> Pod:
 
 
 async def _not_found(client: Client, namespace: str, name: str) -> NoReturn:
-    """There is no such pod; perhaps there is one nearly called so."""
+    """Make the error for a pod that does not exist; names a pod with a similar name."""
     import difflib
 
     try:
@@ -170,6 +170,6 @@ async def _not_found(client: Client, namespace: str, name: str) -> NoReturn:
 
 
 def _looked_up(profile: ProfileSettings) -> list[type[KubeObject]]:
-    """The kinds the plugins of a profile ask for, each once."""
+    """Return the kinds the plugins of a profile read, each once."""
     used = {use.name for use in profile.plugins}
     return looked_up(REGISTRY, used)

@@ -1,4 +1,4 @@
-"""How the answer to "why" looks: a page to read, or JSON to work with.
+"""The output of `nodeward why`: text to read, or JSON for programs.
 
 With many nodes, those that are rejected for the same reasons share a line, unless every node is asked for.
 """
@@ -24,8 +24,8 @@ _BEST: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What is known about one pod. `explanation` is None if nobody has to explain anything."""
+class SchedulingAnswer:
+    """The answer about one pod. `explanation` is None if there is nothing to explain."""
 
     pod: str
     scheduler: str
@@ -49,7 +49,7 @@ class Answer:
         return f"{held} (then: {found.sentence})"
 
 
-def as_json(answer: Answer) -> str:
+def as_json(answer: SchedulingAnswer) -> str:
     found = answer.explanation
     tree: dict[str, Any] = {
         "pod": answer.pod,
@@ -80,8 +80,8 @@ def _verdict(verdict: PluginRejection) -> dict[str, Any]:
     return tree | {"preemptionMayHelp": verdict.resolvable}
 
 
-def as_text(answer: Answer, *, every_node: bool = False) -> str:
-    """The summary first; then who rejects which nodes, and the best of those that fit."""
+def as_text(answer: SchedulingAnswer, *, every_node: bool = False) -> str:
+    """Format the summary first; then which plugins reject which nodes, and the best of those that fit."""
     parts = [answer.summary]
     if answer.bound_to and answer.explanation is not None:
         parts[0] = f"as if {answer.pod} were not on {answer.bound_to}: {parts[0]}"

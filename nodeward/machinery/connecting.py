@@ -20,7 +20,7 @@ from nodeward.machinery.credentials import (
     basic,
     bearer,
 )
-from nodeward.machinery.http_transport import HttpTransport
+from nodeward.machinery.http_transport import MAX_CONNECTIONS, HttpTransport
 from nodeward.machinery.kubeconfig import ConnectionConfig
 from nodeward.machinery.transport import Transport
 
@@ -31,7 +31,7 @@ def connect(
     clock: Clock,
     environment: Mapping[str, str],
     component: str = "nodeward",
-    max_connections: int = 64,
+    max_connections: int = MAX_CONNECTIONS,
     request_timeout: float | None = 60.0,
     credentials: Credentials | None = None,
 ) -> Client:

@@ -27,6 +27,8 @@ from nodeward.machinery.transport import ConnectionFailed, Request, Response, Tr
 _REPEATABLE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _MAX_HEADER_BLOCKS: Final = 64
+#: Requests in flight at most; further ones wait in order. Watches have connections of their own.
+MAX_CONNECTIONS: Final = 64
 #: What may stand in a request line: anything else would start a second request.
 _TARGET: Final = re.compile(r"/[\x21-\x7e]*")
 _HEADER: Final = re.compile(r"[!#-'*+\-.^_`|~0-9a-z]+: [\t\x20-\x7e\x80-\xff]*")
@@ -49,7 +51,7 @@ class HttpTransport:
         clock: Clock,
         ssl_context: ssl.SSLContext | None = None,
         server_name: str = "",
-        max_connections: int = 64,
+        max_connections: int = MAX_CONNECTIONS,
         request_timeout: float | None = 60.0,
         connect_timeout: float = 30.0,
         accept_gzip: bool = False,

@@ -33,6 +33,8 @@ _log: Final = logging.getLogger(__name__)
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 
+#: Events that wait to be written; further ones are dropped and counted.
+QUEUE_SIZE: Final = 1000
 _MAX_TRIES: Final = 12
 _RETRY_SECONDS: Final = 10.0
 _MAX_NAME: Final = 253
@@ -61,7 +63,7 @@ class EventRecorder:
     """Tells events as `component` on `host`. Use on the event loop only."""
 
     def __init__(
-        self, client: Client, chance: Chance, *, component: str, host: str = "", queue_size: int = 1000
+        self, client: Client, chance: Chance, *, component: str, host: str = "", queue_size: int = QUEUE_SIZE
     ) -> None:
         self._client = client
         self._source = EventSource(component=component, host=host)

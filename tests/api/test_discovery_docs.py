@@ -10,7 +10,7 @@ import pytest
 
 from nodeward.api.discovery_docs import (
     AggregatedVersion,
-    Document,
+    DiscoveryDocument,
     aggregated_core,
     aggregated_groups,
     api_group,
@@ -28,7 +28,7 @@ _CUSTOM = "readiness.node.x-k8s.io"
 _SERVED_GROUPS = set(SCHEME.groups())
 
 
-def _content(document: Document | None) -> dict[str, Any]:
+def _content(document: DiscoveryDocument | None) -> dict[str, Any]:
     assert document is not None
     content: dict[str, Any] = json.loads(document.body)
     return content

@@ -10,7 +10,7 @@ import pytest
 from nodeward.api.core_v1.cluster import ConfigMap
 from nodeward.api.errors import ApiError
 from nodeward.api.scheme import SCHEME
-from nodeward.apiserver.cache import Batch
+from nodeward.apiserver.cache import ChangeBatch
 from nodeward.apiserver.hub import PATIENCE_SECONDS, ROOT, Hub
 from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.clock import Clock, SeededChance
@@ -185,10 +185,10 @@ def test_a_hub_that_lost_events_lists_again_and_goes_on() -> None:
             self.changes: list[tuple[str, str]] = []
             self.difference: list[tuple[str, str]] = []
 
-        def changed(self, batch: Batch) -> None:
+        def changed(self, batch: ChangeBatch) -> None:
             self.changes += [(change.type, change.key) for change in batch.changes]
 
-        def relisted(self, batch: Batch) -> None:
+        def relisted(self, batch: ChangeBatch) -> None:
             self.difference += [(change.type, change.key) for change in batch.changes]
 
     async def scenario(clock: Clock) -> None:

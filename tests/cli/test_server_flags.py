@@ -8,10 +8,10 @@ import pytest
 
 from nodeward.base.errors import ConfigError
 from nodeward.cli.main import build_parser, main
-from nodeward.cli.server_flags import Wanted, read_flags
+from nodeward.cli.server_flags import ServerOptions, read_flags
 
 
-def read(*arguments: str) -> Wanted:
+def read(*arguments: str) -> ServerOptions:
     return read_flags(build_parser().parse_args(arguments))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nodeward.cli.main import main
-from nodeward.cli.why_page import FEW_NODES, Answer, as_json, as_text
+from nodeward.cli.why_page import FEW_NODES, SchedulingAnswer, as_json, as_text
 from nodeward.scheduler.explanation import NodeExplanation, PluginRejection, PodExplanation
 from tests.e2e.cluster import Cluster, running_cluster
 
@@ -157,12 +157,12 @@ TAINTED = (PluginRejection("TaintToleration", ("node(s) had untolerated taint(s)
 SHORT = (PluginRejection("NodeResourcesFit", ("Insufficient cpu",), True),)
 
 
-def many() -> Answer:
+def many() -> SchedulingAnswer:
     nodes = [
         NodeExplanation(f"n{number:02}", TAINTED if number % 3 else SHORT) for number in range(FEW_NODES)
     ]
     nodes += [NodeExplanation(f"ok{number}", (), {"ImageLocality": number}) for number in range(9)]
-    return Answer(
+    return SchedulingAnswer(
         "default/p", "default-scheduler", explanation=PodExplanation("default/p", (), tuple(nodes), "")
     )
 

@@ -1,4 +1,5 @@
-"""Server-side apply: who owns which field, and what an applied configuration does to the live object.
+"""Server-side apply: which manager owns which field, and how an applied configuration changes the live object.
 
-All of it is pure: plain JSON trees, the compiled schema and managed-fields entries come in; new ones go out.
+Called by `apiserver/field_manager.py`. Pure: takes plain JSON trees, the compiled schema and managed-fields entries;
+returns new ones.
 """

@@ -1,7 +1,7 @@
-"""Whether an applied configuration can be understood at all: its fields are known, of the right form, told apart.
+"""Checks the form of an applied configuration: known fields, right types, list items with distinct keys.
 
-In go a tree and its schema; out come complaints with paths, in structured-merge-diff's words. What the values mean is
-for validation to judge, after the merge.
+Takes a tree and its schema; returns complaints with paths, in structured-merge-diff's words. Values are checked by
+validation, after the merge.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nodeward.base.quantity import Quantity
 
 
 def complaints(tree: Any, schema: Schema) -> list[str]:
-    """What is wrong with the tree; nothing, if it can be applied."""
+    """Return what is wrong with the tree; nothing, if it can be applied."""
     found: list[str] = []
     _check(tree, schema, "", found)
     return found
@@ -104,7 +104,7 @@ def _go_type(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as the complaint shows it; what Go prints for numbers and maps is no use to anybody."""
+    """Format a value for a complaint; Go's own format for numbers and maps helps nobody."""
     match value:
         case str():
             return quote(value)

@@ -1,12 +1,12 @@
-"""The managed fields of a freshly created object, written straight from its tree.
+"""The managed fields of a new object, written straight from its tree.
 
-This runs on every create, so it takes no detour over sets: the schema is compiled into writers that put text together
-from snippets. Objects of a kind tend to have the same fields again and again, so each writer remembers, for the names
-it has seen together, the finished text with gaps for what differs; and what a whole `spec`, or its containers, came
-to is remembered for the next object that has the same, as replicas have. What comes out is byte for byte the encoding
-of `compare(empty object, tree)`: what the writer said beyond what every object of the kind says.
+This runs on every create, so it makes no sets: the schema is compiled into writers that join text snippets. Objects of
+a kind tend to have the same fields, so each writer caches, per combination of names, the finished text with gaps for
+what differs; and the text of a whole `spec`, or of its containers, is cached for the next object that has the same, as
+replicas have. The result is byte for byte the encoding of `compare(empty object, tree)`: what the tree sets beyond an
+empty object of the kind.
 
-Memories are bounded: a client that invents names makes a writer forget, never grow.
+Caches are bounded: a client that invents names clears a writer's cache, and never makes it grow.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _Names: TypeAlias = tuple[str, ...]
 
 
 def fields_v1_bytes(tree: dict[str, Any], schema: Schema, strip: tuple[Path, ...] = ()) -> bytes:
-    """`fieldsV1` for an object that was just created; fields at or below the `strip` paths are nobody's.
+    """Return `fieldsV1` of a new object; fields at or below the `strip` paths are not owned.
 
-    `b"{}"` when the tree says nothing that could be owned.
+    `b"{}"` when the tree has nothing that could be owned.
     """
     return ("{" + _compiled(schema, strip)(tree) + "}").encode()
 
@@ -57,7 +57,7 @@ def _compiled(schema: Schema, strip: tuple[Path, ...]) -> Writer:
 
 @functools.cache
 def _writer(schema: Schema) -> Writer | None:
-    """Writes the node of a value that is new with everything in it; None: it is always `{}`."""
+    """Make the writer of a value that is new with everything in it; None: its text is always `{}`."""
     if is_leaf(schema):
         return None
     return _fields_writer(schema) if is_divided_by_field(schema) else _list_writer(schema)
@@ -68,7 +68,7 @@ def _snippet(element: str) -> str:
 
 
 def _fields_writer(schema: Schema) -> Writer:
-    """For an object that is owned field by field."""
+    """Make the writer of an object that is owned field by field."""
     # For names seen together: the text, and for its gaps who fills them from which field.
     known: dict[_Names, tuple[str, list[tuple[str, Writer]]]] = {}
     recall = known.get
@@ -109,13 +109,13 @@ def _fields_writer(schema: Schema) -> Writer:
 
 
 def _list_writer(schema: Schema) -> Writer:
-    """For a keyed list or a set that is new itself."""
+    """Make the writer of a keyed list or a set that is new itself."""
     items = _items_writer(schema)
     return lambda value: '{".":{},' + items(value) + "}" if value else "{}"
 
 
 def _items_writer(schema: Schema) -> Writer:
-    """For the items of a keyed list or a set, which must not be empty."""
+    """Make the writer of the items of a keyed list or a set, which must not be empty."""
     keys = schema.list_keys
     key = keys[0] if len(keys) == 1 else ""
     defaults = {name: key_defaults(schema).get(name, _MISSING) for name in keys}
@@ -157,7 +157,7 @@ def _items_writer(schema: Schema) -> Writer:
 def _fields_beyond(
     schema: Schema, always: dict[str, Any], strip: tuple[Path, ...], is_top: bool = False
 ) -> Writer:
-    """For the fields an object has beyond what every object of its type says."""
+    """Make the writer of the fields an object has beyond an empty object of its type."""
     # For names seen together: parts of the text, and for parts that may be missing who writes them.
     known: dict[_Names, list[tuple[str, str, Writer | None]]] = {}
 
@@ -205,7 +205,7 @@ def _fields_beyond(
 
 
 def _beyond(schema: Schema, always: Any, strip: tuple[Path, ...]) -> Writer:
-    """For a field that every object has: nothing, if it says no more than in every object."""
+    """Make the writer of a field that every object has: nothing, if its value is that of an empty object."""
     if is_leaf(schema):
         return lambda value: "" if value == always else "{}"
     if schema.shape is Shape.LIST:
@@ -224,7 +224,7 @@ def _beyond(schema: Schema, always: Any, strip: tuple[Path, ...]) -> Writer:
 
 
 def _stripped(schema: Schema, strip: tuple[Path, ...]) -> Writer:
-    """For a value that is new, without what lies below the `strip` paths."""
+    """Make the writer of a new value, without what lies below the `strip` paths."""
     taken = from_paths(*((".new", *path) for path in strip))
 
     def write(value: Any) -> str:
@@ -235,12 +235,12 @@ def _stripped(schema: Schema, strip: tuple[Path, ...]) -> Writer:
 
 
 def _is_large(schema: Schema) -> bool:
-    """A list of structs that are themselves owned field by field: containers, volumes."""
+    """Tell whether this is a list of structs that are owned field by field: containers, volumes."""
     return schema.shape is Shape.LIST and schema.item is not None and not is_leaf(schema.item)
 
 
 def _remembering(inside: Writer) -> Writer:
-    """For large values that come again and again: what a value came to is remembered under its JSON."""
+    """Make a writer that caches the text of large values that occur again and again, by their JSON."""
     known: dict[bytes, str] = {}
 
     def write(value: Any) -> str:

@@ -24,14 +24,14 @@ _MEMBER: FieldSet = {}
 
 
 def decode(raw: bytes) -> FieldSet:
-    """The set written in `fieldsV1` by ourselves."""
+    """Decode a set from a `fieldsV1` that this server wrote."""
     if raw == b"{}":
         return {}
     return msgspec.json.decode(raw, type=dict[str, Any])
 
 
 def decode_foreign(raw: bytes) -> FieldSet:
-    """The set written in `fieldsV1` by somebody else, brought into canonical form; ValueError if it is none."""
+    """Decode a set from a client's `fieldsV1`, in canonical form; ValueError if it is none."""
     try:
         tree = msgspec.json.decode(raw)
     except msgspec.MsgspecError as error:
@@ -60,12 +60,12 @@ def _canonical_node(tree: Any) -> FieldSet:
 
 
 def encode(fields: FieldSet) -> bytes:
-    """The set as it is written in `fieldsV1`."""
+    """Encode the set as `fieldsV1`."""
     return msgspec.json.encode(fields)
 
 
 def _noded(is_member: bool, children: FieldSet) -> FieldSet:
-    """A node from its two halves."""
+    """Make a node from its two halves."""
     return {SELF: _MEMBER, **children} if is_member and children else children
 
 
@@ -78,7 +78,7 @@ def _ordered(node: FieldSet) -> FieldSet:
 
 
 def from_paths(*paths: Path) -> FieldSet:
-    """The set of the fields at these paths."""
+    """Return the set of the fields at these paths."""
     result: FieldSet = {}
     for path in paths:
         single: FieldSet = _MEMBER
@@ -89,12 +89,12 @@ def from_paths(*paths: Path) -> FieldSet:
 
 
 def named(*names: str) -> Path:
-    """The path through fields of these names."""
+    """Return the path through fields of these names."""
     return tuple("f:" + name for name in names)
 
 
 def union(one: FieldSet, two: FieldSet) -> FieldSet:
-    """What is in either."""
+    """Return what is in either set."""
     if not one:
         return two
     if not two:
@@ -120,7 +120,7 @@ def _union_node(one: FieldSet, two: FieldSet) -> FieldSet:
 
 
 def intersection(one: FieldSet, two: FieldSet) -> FieldSet:
-    """What is in both."""
+    """Return what is in both sets."""
     result: FieldSet = {}
     for element, node in one.items():
         other = two.get(element)
@@ -134,12 +134,12 @@ def intersection(one: FieldSet, two: FieldSet) -> FieldSet:
 
 
 def difference(one: FieldSet, two: FieldSet) -> FieldSet:
-    """What is in the first and not in the second; what is inside a removed field stays."""
+    """Return what is in the first and not in the second; what is inside a removed field stays."""
     return _without(one, two, is_deep=False)
 
 
 def recursive_difference(one: FieldSet, two: FieldSet) -> FieldSet:
-    """What is in the first and neither in the second nor inside a field of the second."""
+    """Return what is in the first and neither in the second nor inside a field of the second."""
     return _without(one, two, is_deep=True)
 
 
@@ -166,7 +166,7 @@ def _without(one: FieldSet, two: FieldSet, is_deep: bool) -> FieldSet:
 
 
 def _left_over(node: FieldSet, other: FieldSet, is_taken: bool, is_deep: bool) -> FieldSet | None:
-    """What stays of one field: the same node if nothing goes, None if nothing stays."""
+    """Return what remains of one field: the same node if all of it, None if nothing."""
     is_member = _is_member(node)
     inside = _without(node, other, is_deep) if node and other else node
     stays = is_member and not is_taken
@@ -179,12 +179,12 @@ def _left_over(node: FieldSet, other: FieldSet, is_taken: bool, is_deep: bool) -
 
 
 def leaves(fields: FieldSet) -> FieldSet:
-    """The fields that have no other field of the set inside."""
+    """Return the fields that have no other field of the set inside."""
     return {element: leaves(node) for element, node in fields.items() if element != SELF}
 
 
 def has(fields: FieldSet, path: Path) -> bool:
-    """Whether the field at this path is in the set (not only something inside it)."""
+    """Tell whether the field at this path is in the set (not only something inside it)."""
     node = fields
     for element in path:
         inner = node.get(element)
@@ -195,7 +195,7 @@ def has(fields: FieldSet, path: Path) -> bool:
 
 
 def paths(fields: FieldSet) -> Iterator[Path]:
-    """All fields of the set: first those of one level, then what is inside them."""
+    """Iterate over all fields of the set: first those of one level, then what is inside them."""
     yield from _paths(fields, ())
 
 
@@ -209,12 +209,12 @@ def _paths(fields: FieldSet, prefix: Path) -> Iterator[Path]:
 
 
 def show(path: Path) -> str:
-    """A path as it stands in a message: `.spec.containers[name="c"].image`."""
+    """Format a path for a message: `.spec.containers[name="c"].image`."""
     return "".join(map(display, path))
 
 
 def included(fields: FieldSet, patterns: tuple[Path, ...]) -> FieldSet:
-    """What lies at or below one of the patterns, in which `*` stands for any one element."""
+    """Return what lies at or below one of the patterns, in which `*` stands for any one element."""
     result: FieldSet = {}
     for element, node in fields.items():
         if element == SELF:

@@ -1,8 +1,8 @@
-"""What kubectl left in an annotation when it still applied on its own side, and how it is kept up to date.
+"""kubectl's last-applied annotation of client-side apply, and how server-side apply keeps it up to date.
 
-When kubectl applies through the server for the first time, fields its annotation says it set, and that are still as it
-set them, are its own: it may change them without a conflict. As long as the annotation is there it follows what
-kubectl applies, so that going back to the old way works.
+When kubectl applies through the server for the first time, fields that its annotation lists, and that are unchanged
+since, become its own: it may change them without a conflict. As long as the annotation exists it is updated with what
+kubectl applies, so that returning to client-side apply works.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _MAX_ANNOTATIONS = 256 * 1024
 
 
 def annotation_of(tree: dict[str, Any]) -> str:
-    """The annotation of an object; "" if it has none."""
+    """Return the annotation of an object; "" if it has none."""
     annotations = (tree.get("metadata") or {}).get("annotations") or {}
     value = annotations.get(ANNOTATION, "")
     return value if isinstance(value, str) else ""
 
 
 def fields_of_kubectl(live: dict[str, Any], schema: Schema, api_version: str) -> FieldSet:
-    """The fields the annotation says kubectl set and that nobody changed since; none if it cannot be read."""
+    """Return the fields the annotation lists and that are unchanged since; none if it cannot be read."""
     text = annotation_of(live)
     if not text or complaints(live, schema):
         return {}
@@ -48,7 +48,7 @@ def fields_of_kubectl(live: dict[str, Any], schema: Schema, api_version: str) ->
 
 
 def with_annotation(merged: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
-    """The merged object, its annotation saying what was applied; without it when it would be too large."""
+    """Return the merged object with its annotation updated; without it when it would be too large."""
     metadata = dict(applied.get("metadata") or {})
     if metadata.get("annotations") is not None:
         metadata["annotations"] = {

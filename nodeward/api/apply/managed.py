@@ -1,10 +1,10 @@
-"""Who owns what after a create, an update or a patch (anything but apply).
+"""managedFields after a create, an update or a patch (anything but apply).
 
-In come the trees before and after, and the entries before; out go the entries after. What the request changed belongs
-to its manager now, what it removed belongs to nobody, the rest stays with whom it was. A field that says which object
-this is or that the server fills in (name, uid, generation, ...) is never owned.
+Takes the trees before and after, and the entries before; returns the entries after. What the request changed belongs to
+its manager, what it removed belongs to nobody, the rest keeps its owners. Fields that identify the object or that the
+server sets (name, uid, generation, ...) are never owned.
 
-An object without entries is not tracked again by an update: its owners were taken away on purpose.
+An object without entries is not tracked again by an update: its owners were removed on purpose.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ NEVER_OWNED: FieldSet = from_paths(named("metadata"), *(named(*path) for path in
 
 @functools.cache
 def stripped_paths(reset: Names) -> tuple[Path, ...]:
-    """Paths nobody owns through this resource."""
+    """Return the paths nobody owns through this resource."""
     return tuple(named(*path) for path in _NEVER_OWNED + reset)
 
 
@@ -76,7 +76,7 @@ def patterns(only: Names) -> tuple[Path, ...]:
 
 
 def visible(comparison: Comparison, reset: Names, only: Names) -> Comparison:
-    """What of a comparison can change hands through this resource."""
+    """Return the part of a comparison that can change owners through this resource."""
     return comparison.without(_stripped_set(reset)).only(patterns(only))
 
 
@@ -95,12 +95,12 @@ def update_managed(
     only: Names = (),
     memory: Handovers | None = None,
 ) -> list[ManagedFieldsEntry]:
-    """The entries of `new_tree`, which replaces `old_tree` (None: it is created).
+    """Return the entries of `new_tree`, which replaces `old_tree` (None: it is created).
 
     `existing` are the entries of the live object. `requested` are those the client sent (None: it sent none): an empty
-    list or one empty entry takes all owners away, entries that make no sense are ignored, others replace the existing.
-    `reset` are paths this resource does not let one write; with `only`, it lets one write nothing but those.
-    `memory` makes a change cheap that was seen before, on another object or at another time.
+    list or one empty entry removes all owners, invalid entries are ignored, others replace the existing. `reset` are
+    paths this resource does not let one write; with `only`, it lets one write nothing but those. `memory` makes a
+    change cheap that was seen before, on another object or at another time.
     """
     managers = _chosen(existing, requested, subresource)
     if old_tree is None:
@@ -127,7 +127,7 @@ def update_managed(
 
 
 class Handovers:
-    """What became of owners: a change of the same fields, by the same manager, of fields owned in the same way.
+    """A cache of ownership changes: the same fields changed by the same manager on objects with the same owners.
 
     Replicas, heartbeats and status updates are the same change thousands of times; only the time differs.
     """
@@ -145,7 +145,7 @@ class Handovers:
         subresource: str,
         now: str,
     ) -> list[ManagedFieldsEntry]:
-        """The entries after the change."""
+        """Return the entries after the change."""
         key = (
             msgspec.json.encode(comparison),
             manager,
@@ -173,7 +173,7 @@ class Handovers:
         api_version: str,
         subresource: str,
     ) -> tuple[tuple[ManagedFieldsEntry, int], ...]:
-        """The entries, each with where its time comes from: 0 is now, others count from 1."""
+        """Compute the entries, each with where its time comes from: 0 is now, others count from 1."""
         numbered = [
             msgspec.structs.replace(each, time=str(number)) for number, each in enumerate(existing, 1)
         ]
@@ -186,7 +186,7 @@ class Handovers:
 def _chosen(
     existing: Sequence[ManagedFieldsEntry], requested: Sequence[ManagedFieldsEntry] | None, subresource: str
 ) -> Managers | None:
-    """The owners the client asks for; None: those there are."""
+    """Return the owners the client asks for; None: keep the existing ones."""
     if requested is None or subresource:
         return None
     if not requested or list(requested) == [ManagedFieldsEntry()]:
@@ -231,7 +231,7 @@ def _created(
 
 
 def _forget_other_versions(managers: Managers, api_version: str) -> None:
-    """Kinds are served in one version here; what another server wrote of another one cannot be kept up to date."""
+    """Drop entries of other API versions: kinds are served in one version here."""
     for identity in [identity for identity, owner in managers.items() if owner.api_version != api_version]:
         del managers[identity]
 
@@ -239,7 +239,7 @@ def _forget_other_versions(managers: Managers, api_version: str) -> None:
 def _hand_over(
     managers: Managers, comparison: Comparison, manager: str, api_version: str, subresource: str, now: str
 ) -> None:
-    """Gives what changed to the manager, and takes what is gone from everybody."""
+    """Give what changed to the manager, and remove what is gone from all owners."""
     changed = comparison.changed
     me = updater(manager, api_version, subresource)
     for identity, owner in managers.items():

@@ -1,8 +1,8 @@
-"""Who owns which fields: managed-fields entries read into owners, and written back.
+"""managedFields entries decoded into owners, and encoded again.
 
-An owner is known by manager, operation, subresource, and for updates by version. Reading keeps each entry's bytes;
-writing gives untouched entries back as they were and puts the rest into the order clients know. An owner of nothing
-is not written.
+An owner is identified by manager, operation, subresource, and for updates by version. Decoding keeps each entry's
+bytes; encoding returns unchanged entries as they were and puts the rest into the order clients know. An owner of
+nothing is not written.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MAX_UPDATE_MANAGERS = 10
 _OLDEST_MANAGER = "ancient-changes"
 
 
-class Identity(NamedTuple):
-    """What tells owners apart."""
+class ManagerIdentity(NamedTuple):
+    """What distinguishes owners."""
 
     manager: str
     operation: str
@@ -42,17 +42,17 @@ class Identity(NamedTuple):
         return msgspec.json.encode(named).decode()
 
 
-def updater(manager: str, api_version: str, subresource: str) -> Identity:
-    return Identity(manager or "unknown", "Update", api_version, subresource)
+def updater(manager: str, api_version: str, subresource: str) -> ManagerIdentity:
+    return ManagerIdentity(manager or "unknown", "Update", api_version, subresource)
 
 
-def applier(manager: str, subresource: str) -> Identity:
-    """Who applies is the same whatever version they apply."""
-    return Identity(manager or "unknown", "Apply", "", subresource)
+def applier(manager: str, subresource: str) -> ManagerIdentity:
+    """Return the identity of an applier, which is the same in every version."""
+    return ManagerIdentity(manager or "unknown", "Apply", "", subresource)
 
 
 class Owner:
-    """What one manager owns. Entries are decoded only when somebody looks closer."""
+    """The fields one manager owns. Entries are decoded only when needed."""
 
     __slots__ = ("_fields", "api_version", "entry", "time")
 
@@ -100,7 +100,7 @@ class Owner:
         return not self.fields
 
 
-Managers: TypeAlias = dict[Identity, Owner]
+Managers: TypeAlias = dict[ManagerIdentity, Owner]
 
 
 def raw_fields(entry: ManagedFieldsEntry) -> bytes:
@@ -108,7 +108,7 @@ def raw_fields(entry: ManagedFieldsEntry) -> bytes:
 
 
 def read(entries: Iterable[ManagedFieldsEntry]) -> Managers:
-    """The owners in entries this server wrote."""
+    """Return the owners in entries this server wrote."""
     managers: Managers = {}
     for entry in entries:
         managers[_identity(entry)] = Owner(None, entry.api_version, entry.time, entry)
@@ -116,7 +116,7 @@ def read(entries: Iterable[ManagedFieldsEntry]) -> Managers:
 
 
 def read_foreign(entries: Iterable[ManagedFieldsEntry]) -> Managers:
-    """The owners in entries a client sent; ValueError if one makes no sense."""
+    """Return the owners in entries a client sent; ValueError if one is invalid."""
     managers: Managers = {}
     for index, entry in enumerate(entries):
         if entry.operation not in ("Apply", "Update"):
@@ -130,13 +130,13 @@ def read_foreign(entries: Iterable[ManagedFieldsEntry]) -> Managers:
     return managers
 
 
-def _identity(entry: ManagedFieldsEntry) -> Identity:
+def _identity(entry: ManagedFieldsEntry) -> ManagerIdentity:
     version = "" if entry.operation == "Apply" else entry.api_version
-    return Identity(entry.manager, entry.operation, version, entry.subresource)
+    return ManagerIdentity(entry.manager, entry.operation, version, entry.subresource)
 
 
 def write(managers: Managers) -> list[ManagedFieldsEntry]:
-    """The entries for these owners, in order."""
+    """Return the entries for these owners, in order."""
     entries = [
         owner.entry if owner.entry is not None else _entry(identity, owner)
         for identity, owner in managers.items()
@@ -146,11 +146,11 @@ def write(managers: Managers) -> list[ManagedFieldsEntry]:
 
 
 def in_order(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
-    """As clients know it: by operation, age, manager."""
+    """Sort owners as clients know it: by operation, age, manager."""
     return sorted(entries, key=_place) if len(entries) > 1 else entries
 
 
-def _entry(identity: Identity, owner: Owner) -> ManagedFieldsEntry:
+def _entry(identity: ManagerIdentity, owner: Owner) -> ManagedFieldsEntry:
     return ManagedFieldsEntry(
         manager=identity.manager,
         operation=identity.operation,
@@ -177,13 +177,13 @@ def _seconds(time: str | None) -> int:
 
 
 def cap_updaters(managers: Managers) -> None:
-    """Merges the longest untouched updating owners into one a version, so that there are not too many."""
+    """Merge the oldest updating owners into one per version, so that there are not too many."""
     updaters = [identity for identity in managers if identity.operation == "Update"]
     surplus = len(updaters) - MAX_UPDATE_MANAGERS
     if surplus <= 0:
         return
     updaters.sort(key=lambda identity: (_seconds(managers[identity].time), identity.text))
-    first_of: dict[str, Identity] = {}
+    first_of: dict[str, ManagerIdentity] = {}
     for identity in updaters:
         if surplus <= 0:
             return
@@ -203,7 +203,7 @@ def cap_updaters(managers: Managers) -> None:
 
 
 def equal_but_for_times(one: list[ManagedFieldsEntry], two: list[ManagedFieldsEntry]) -> bool:
-    """Whether two lists of entries say the same of who owns what, whenever that was written."""
+    """Tell whether two lists of entries differ in nothing but their times."""
     if len(one) != len(two):
         return False
     return all(

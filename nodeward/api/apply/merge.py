@@ -1,11 +1,9 @@
 """Server-side apply: an applied configuration merged into the live object.
 
-In come the live tree, the configuration, and who owned what; out go the merged tree and who owns what now. The
-configuration decides every field it names; a field its manager applied before and names no longer goes, unless
-somebody else owns it; a field somebody else owns and that would change is a conflict, unless the apply is forced.
-Saying the same as another owner makes one an owner too.
-
-The merged tree is as the configuration and the live object say it: defaults, admission and validation come after.
+Takes the live tree, the configuration, and the owners; returns the merged tree and the new owners. The configuration
+decides every field it names; a field its manager applied before and names no longer is removed, unless another manager
+owns it; a field another manager owns and that would change is a conflict, unless the apply is forced. Applying the same
+value as another owner makes the manager an owner too. Defaults, admission and validation come after.
 """
 
 from __future__ import annotations
@@ -63,7 +61,7 @@ def apply(
     reset: Names = (),
     only: Names = (),
 ) -> tuple[dict[str, Any], list[ManagedFieldsEntry]]:
-    """The merged tree and its entries. `live_tree` is None when the object is created by applying it.
+    """Return the merged tree and its entries. `live_tree` is None when the object is created by applying it.
 
     Refuses with a conflict (409), a bad request, or as Kubernetes does with 500 when the configuration does not have
     the form of its kind. The entries stand beside the tree, never in it.
@@ -90,7 +88,7 @@ def apply(
 
 
 def check_configuration(applied: dict[str, Any], schema: Schema, api_version: str) -> None:
-    """Refuse what is no configuration of its kind, whatever there is to apply it to."""
+    """Refuse a tree that is no configuration of its kind, whatever it is applied to."""
     kind = schema.python_type.__name__
     said = _version_and_kind(applied.get("apiVersion"), applied.get("kind"))
     if said != _version_and_kind(api_version, kind):
@@ -118,7 +116,7 @@ def _without_entries(tree: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Applying:
-    """One apply: merged and compared once, then refused or carried through."""
+    """One apply: merged and compared once, then refused or completed."""
 
     def __init__(
         self,
@@ -150,7 +148,7 @@ class _Applying:
         self._comparison = visible(compare(live, self._merged, schema), reset, only)
 
     def _pruned(self, merged: dict[str, Any], last: FieldSet) -> dict[str, Any]:
-        """Without what was applied last time, is not now, and is nobody else's."""
+        """Remove what was applied last time, is not applied now, and has no other owner."""
         if not difference(last, self._said):
             return merged
         schema = self._schema
@@ -167,7 +165,7 @@ class _Applying:
         return remove_fields(merged, intersection(difference(everything, left), last), schema)
 
     def conflicts(self) -> list[Conflict]:
-        """The fields of others this apply would change."""
+        """Return the fields of other managers that this apply would change."""
         changed = self._comparison.changed
         disputed = {
             identity: fields
@@ -177,7 +175,7 @@ class _Applying:
         return conflicts_with(disputed)
 
     def finish(self) -> tuple[dict[str, Any], list[ManagedFieldsEntry]]:
-        """The merged tree and its entries, whoever has to give way."""
+        """Return the merged tree and its entries, taking fields from other managers."""
         changed, removed = self._comparison.changed, self._comparison.removed
         for identity, owner in self._managers.items():
             if identity != self._me:

@@ -1,8 +1,8 @@
-"""How a schema divides a tree into what can be owned: leaves, fields of an object, items of a list.
+"""How a schema divides a tree into fields that can be owned: leaves, fields of an object, items of a list.
 
-Scalars, values of unknown form and everything atomic are leaves. Other objects are divided by field, keyed lists by
-the keys of their items, sets by value. `nodeward.api.apply` asks here and nowhere else, so that the fast and the slow
-ways to the same answer agree on what the pieces are.
+Scalars, values of unknown form and everything atomic are leaves. Other objects are divided by field, keyed lists by the
+keys of their items, sets by value. All of `nodeward.api.apply` uses these functions, so that the fast and the slow
+implementation divide alike.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _KEY_DEFAULTS: dict[tuple[str, str], Any] = {
 
 
 class NotIdentifiable(NodewardError, ValueError):
-    """A list item cannot be told apart from its neighbours; the message says why."""
+    """A list item cannot be distinguished from its neighbours; the message says why."""
 
 
 def is_leaf(schema: Schema) -> bool:
-    """Owned whole, whatever is inside."""
+    """Tell whether a value is owned as a whole."""
     match schema.shape:
         case Shape.STRUCT | Shape.MAP:
             return schema.is_atomic
@@ -41,30 +41,30 @@ def is_leaf(schema: Schema) -> bool:
 
 
 def is_divided_by_field(schema: Schema) -> bool:
-    """Owned field by field."""
+    """Tell whether a value is owned field by field."""
     return schema.shape in (Shape.STRUCT, Shape.MAP) and not schema.is_atomic
 
 
 def field_schema(schema: Schema, name: str) -> Schema | None:
-    """What is known of a field of a struct or an entry of a map; None: there is no such field."""
+    """Return the schema of a field of a struct or an entry of a map; None: there is no such field."""
     return schema.fields.get(name) if schema.shape is Shape.STRUCT else schema.item
 
 
 def is_declared(schema: Schema, name: str) -> bool:
-    """A field of a struct, not an entry of a map: it is there because the type says so."""
+    """Tell whether this is a field of a struct, not an entry of a map."""
     return schema.shape is Shape.STRUCT and name in schema.fields
 
 
 @functools.cache
 def empty_tree(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """What an object of this type says when nothing was said: the fields that are always written."""
+    """Return the tree of an empty object of this type: the fields that are always written."""
     tree: dict[str, Any] = tree_with_nulls(struct(), lambda empty: msgspec.to_builtins(empty, enc_hook=str))
     return tree
 
 
 @functools.cache
 def key_defaults(schema: Schema) -> dict[str, Any]:
-    """The key fields of a keyed list, with the value each has when it is not written; absent: none."""
+    """Return the key fields of a keyed list, with the default of each; absent: none."""
     item = schema.item
     if item is None or item.shape is not Shape.STRUCT:
         return {}
@@ -80,7 +80,7 @@ def key_defaults(schema: Schema) -> dict[str, Any]:
 
 
 def item_keys(schema: Schema, item: Any) -> dict[str, Any]:
-    """The key fields of one item of a keyed list."""
+    """Return the key fields of one item of a keyed list."""
     if item is None:
         raise NotIdentifiable("associative list with keys may not have a null element")
     if not isinstance(item, dict):
@@ -102,7 +102,7 @@ def item_keys(schema: Schema, item: Any) -> dict[str, Any]:
 
 
 def item_element(schema: Schema, item: Any) -> str:
-    """The path element of one item of a keyed list or a set."""
+    """Return the path element of one item of a keyed list or a set."""
     if schema.list_keys:
         return key_element(item_keys(schema, item))
     match item:
@@ -117,7 +117,7 @@ def item_element(schema: Schema, item: Any) -> str:
 
 
 def items_by_element(schema: Schema, items: list[Any] | None) -> dict[str, list[Any]]:
-    """The items of a list by their element; a broken list may have several under one."""
+    """Return the items of a list by their element; an invalid list may have several under one."""
     found: dict[str, list[Any]] = {}
     for item in items or ():
         found.setdefault(item_element(schema, item), []).append(item)

@@ -21,7 +21,7 @@ _REMEMBERED = 4096
 
 
 def scalar_text(value: Any) -> str:
-    """A value as it is spelled inside an element."""
+    """Return a value as it is spelled inside an element."""
     text = msgspec.json.encode(value).decode()
     if "<" in text or ">" in text or "&" in text:
         text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -29,7 +29,7 @@ def scalar_text(value: Any) -> str:
 
 
 def key_element(fields: dict[str, Any]) -> str:
-    """The element for the list item whose key fields these are."""
+    """Return the element for the list item with these key fields."""
     if len(fields) == 1:
         [(name, value)] = fields.items()
         if isinstance(value, str):
@@ -44,17 +44,17 @@ def _single_key(name: str, value: str) -> str:
 
 
 def value_element(value: Any) -> str:
-    """The element for a member of a set."""
+    """Return the element for a member of a set."""
     return "v:" + scalar_text(value)
 
 
 def key_fields(element: str) -> dict[str, Any]:
-    """The key fields a `k:` element was made of."""
+    """Return the key fields a `k:` element was made of."""
     return msgspec.json.decode(element[2:], type=dict[str, Any])
 
 
 def canonical(element: str) -> str | None:
-    """The canonical spelling; None for a kind of element that is not known. ValueError when it is malformed."""
+    """Return the canonical spelling; None for an unknown kind of element. ValueError when it is malformed."""
     if len(element) < 2:
         raise ValueError("key must be 2 characters long:")
     if element[1] != ":":
@@ -77,7 +77,7 @@ def canonical(element: str) -> str | None:
 
 
 def scalar_order(value: Any) -> tuple[int, Any]:
-    """Sorts key values: numbers, then strings, then booleans, then null."""
+    """Return the sort key of key values: numbers, then strings, then booleans, then null."""
     if isinstance(value, bool):
         return (2, value)
     if isinstance(value, int | float):
@@ -89,7 +89,7 @@ def scalar_order(value: Any) -> tuple[int, Any]:
 
 @functools.lru_cache(_REMEMBERED)
 def order(element: str) -> tuple[int, Any]:
-    """Sorts elements that stand side by side: self, fields by name, items by key, members by value, indices."""
+    """Return the sort key of sibling elements: self, fields by name, items by key, members by value, indices."""
     match element[0]:
         case "f":
             return (1, element)
@@ -104,7 +104,7 @@ def order(element: str) -> tuple[int, Any]:
 
 
 def display(element: str) -> str:
-    """The element as it stands in a message: `.name`, `[name="c"]`, `[="x"]`, `[0]`."""
+    """Format the element for a message: `.name`, `[name="c"]`, `[="x"]`, `[0]`."""
     match element[0]:
         case "f":
             return "." + element[2:]

@@ -1,10 +1,10 @@
-"""Trees brought together and taken apart: an applied tree laid over a live one, and fields removed from a tree.
+"""Merging of an applied tree into a live one, and removal of fields from a tree.
 
-`merge_trees` keeps everything of the live tree and lets the applied one decide where both speak; `remove_fields` takes
-out what a set names. Both follow structured-merge-diff: leaves are replaced whole, list items meet by their element,
-and a list the applied tree says something about comes out in its order. Trees are never written to.
+`merge_trees` keeps everything of the live tree and lets the applied one decide where both have a value; `remove_fields`
+removes what a set names. Both follow structured-merge-diff: leaves are replaced whole, list items are matched by their
+element, and a list in the applied tree decides the order. Trees are never changed.
 
-A null may stand where a removal left nothing; `without_nulls` takes those out when all is done.
+A removal may leave a null; `without_nulls` removes those at the end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOTHING = object()
 
 
 def merge_trees(live: dict[str, Any], applied: dict[str, Any], schema: Schema) -> dict[str, Any]:
-    """The live tree with everything the applied one says."""
+    """Return the live tree with everything the applied one sets."""
     result: dict[str, Any] = _merged(live, applied, schema)
     return result
 
@@ -97,12 +97,12 @@ def _merged_items(live: list[Any], applied: list[Any], schema: Schema) -> list[A
 
 
 def remove_fields(tree: dict[str, Any], fields: FieldSet, schema: Schema) -> dict[str, Any]:
-    """The tree without the fields of the set."""
+    """Return the tree without the fields of the set."""
     return _removed(tree, fields, schema) or {}
 
 
 def _removed(value: Any, fields: FieldSet, schema: Schema | None) -> Any:
-    """What is left of a value of which something is to go."""
+    """Return what is left of a value after the removal."""
     if schema is None:
         return value
     if is_divided_by_field(schema):
@@ -153,7 +153,7 @@ def with_parents(fields: FieldSet, schema: Schema | None) -> FieldSet:
 
 
 def without_nulls(value: Any, schema: Schema | None) -> Any:
-    """The tree without nulls in its objects: said or left over, a null field is a field that is not there."""
+    """Return the tree without nulls in its objects: a null field is an absent one."""
     if schema is None or is_leaf(schema) or not value:
         return value
     if is_divided_by_field(schema):

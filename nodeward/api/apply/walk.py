@@ -1,8 +1,8 @@
-"""From trees to sets of fields: what a tree says, and what differs between two trees.
+"""Field sets of trees: the fields a tree sets, and the fields that differ between two trees.
 
-`fields_of` is what an applied configuration claims. `compare` is what a write did: fields added, modified, removed.
-Both follow structured-merge-diff, down to when a parent counts as a field of its own: in a comparison whenever it
-appeared or vanished with its content; in a claim only for list items, map entries, empty objects and nulls.
+`fields_of` is what an applied configuration owns. `compare` is what a write did: fields added, modified, removed. Both
+follow structured-merge-diff, down to when a parent counts as a field of its own: in a comparison whenever it was added
+or removed with its content; in a configuration only for list items, map entries, empty objects and nulls.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ class Comparison(NamedTuple):
 
     @property
     def changed(self) -> FieldSet:
-        """What the new tree says that the old one did not."""
+        """Fields of the new tree that the old one did not have, or had with another value."""
         return union(self.modified, self.added)
 
     def without(self, fields: FieldSet) -> Comparison:
-        """The comparison as if these fields, and what is inside them, did not exist."""
+        """Return the comparison without these fields and what is inside them."""
         return Comparison(*[recursive_difference(part, fields) if part and fields else part for part in self])
 
     def only(self, patterns: tuple[tuple[str, ...], ...]) -> Comparison:
-        """The comparison as if nothing existed but what lies below these patterns."""
+        """Return the comparison of what lies below these patterns only."""
         if not patterns:
             return self
         return Comparison(*[included(part, patterns) for part in self])
 
 
 def fields_of(tree: dict[str, Any], schema: Schema) -> FieldSet:
-    """Every field an applied tree claims."""
+    """Return every field an applied tree sets."""
     return _claimed(tree, schema)[1]
 
 
 def _claimed(value: Any, schema: Schema) -> tuple[bool, FieldSet]:
-    """Whether the value is a field of its own, and the fields inside it."""
+    """Return whether the value is a field of its own, and the fields inside it."""
     if is_leaf(schema):
         return True, {}
     if value is None:
@@ -91,7 +91,7 @@ def _node(is_field: bool, inside: FieldSet) -> FieldSet:
 
 
 def whole(value: Any, schema: Schema | None) -> FieldSet:
-    """A value that came or went together with everything in it: the node for its element."""
+    """Return the node of a value that was added or removed with everything in it."""
     if schema is None or not value or is_leaf(schema):
         return {}
     found: FieldSet = {SELF: {}}
@@ -109,7 +109,7 @@ def whole(value: Any, schema: Schema | None) -> FieldSet:
 
 
 def compare(old: dict[str, Any], new: dict[str, Any], schema: Schema) -> Comparison:
-    """What differs between two trees. Fields the schema does not know are not looked at."""
+    """Compare two trees. Fields the schema does not know are ignored."""
     result = Comparison({}, {}, {})
     if old != new:
         _compare_fields(old, new, schema, result)
@@ -139,7 +139,7 @@ def _compare_fields(old: dict[str, Any], new: dict[str, Any], schema: Schema, in
 
 
 def _compare_values(element: str, old: Any, new: Any, schema: Schema, into: Comparison) -> None:
-    """Both sides have the value and it differs."""
+    """Compare a value that both sides have and that differs."""
     if is_leaf(schema) or (not old and not new):
         into.modified[element] = {}
         return

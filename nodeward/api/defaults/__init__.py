@@ -1,7 +1,7 @@
-"""What is filled in when a caller leaves it out: `DEFAULTS[type(obj)](obj)` changes the object in place.
+"""Defaults: `DEFAULTS[type(obj)](obj)` fills in, in place, what a client left out. Called by the strategies.
 
-Defaulting twice is the same as once. Kinds without defaults have no entry. The two halves are plain dicts in their
-own modules; a new kind is one line in one of them.
+Defaulting twice is the same as once. Kinds without defaults have no entry. The two halves are plain dicts in their own
+modules; a new kind is one line in one of them.
 """
 
 from __future__ import annotations

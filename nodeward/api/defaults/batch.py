@@ -32,7 +32,7 @@ def default_job(job: Job) -> None:
 
 
 def default_cron_job(cron: CronJob) -> None:
-    """What a cron job makes gets a job's own defaults when it is made; only what is inside is filled in here."""
+    """Default what is inside the job template; the job's own defaults are set when it is created."""
     spec = cron.spec
     spec.concurrency_policy = spec.concurrency_policy or "Allow"
     if spec.suspend is None:

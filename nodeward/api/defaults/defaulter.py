@@ -1,4 +1,4 @@
-"""The promise a kind with defaults makes: a function that fills in, in place, what the caller left out."""
+"""The type of a defaulter: a function that fills in, in place, what the client left out."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Fields of every kind but pods whose feature is off: dropped before anything validates them.
+"""Fields of disabled feature gates, for every kind but pods: dropped before validation.
 
-One line is one gate and the fields it brought. A field stays when the stored object already uses one of them, so
-that turning a gate off does not change objects by the back door. `apiserver.resources.strategy` calls this on create,
-update and status update, after admission and before validation. Pods and templates: `pod_gates`; nodes: `node`.
+One line is one gate and the fields it introduced. A field stays when the stored object already uses one of them, so
+that disabling a gate does not change existing objects. The strategies call this on create, update and status update,
+after admission and before validation. Pods and templates: `pod_gates`; nodes: `node`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nodeward.api.storage_v1 import CSIDriver, CSINode, VolumeAttachment
 
 
 class Gated(NamedTuple):
-    """The fields that came with a gate. `also`: fields whose use says as well that the feature is in use."""
+    """The fields of a gate. `also`: fields whose use shows as well that the feature is in use."""
 
     gate: str
     paths: tuple[Path, ...]

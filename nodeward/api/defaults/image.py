@@ -1,4 +1,4 @@
-"""How often an image is looked for when its author does not say: it depends on what it is called."""
+"""The default imagePullPolicy, which depends on the image's tag."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IMAGE: Final = re.compile(
 
 @lru_cache(maxsize=4096)
 def pull_policy_for(image: str) -> str:
-    """Images tagged `latest`, or with neither tag nor digest, are looked for each time they are started."""
+    """Return Always for images tagged `latest`, or with neither tag nor digest; else IfNotPresent."""
     named = _IMAGE.fullmatch(image)
     if named is None:
         return "IfNotPresent"

@@ -1,7 +1,7 @@
-"""What a node gets when nobody says otherwise, and what it loses when a feature is off.
+"""Defaults of nodes, and the node fields of disabled feature gates.
 
-`default_node` fills in, in place. `drop_disabled_node_fields` is for the request path, before validation: a field
-behind a gate that is off is dropped, unless the stored object already has it.
+`default_node` fills in, in place. `drop_disabled_node_fields` runs before validation: a field behind a disabled gate is
+dropped, unless the stored object already has it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a pod gets when its author leaves it out.
+"""Defaults of pods and pod templates.
 
 `default_pod_spec` and `default_pod_template` serve everything that carries a pod template; `default_pod` adds what only
 pods get: requests from limits, host ports, service links. All change the struct in place and twice is the same as once.
@@ -22,7 +22,7 @@ from nodeward.api.defaults.volume import default_volumes
 
 
 def default_pod(pod: Pod) -> None:
-    """All defaults of a pod."""
+    """Set all defaults of a pod."""
     spec = pod.spec
     default_pod_spec(spec)
     grace = spec.termination_grace_period_seconds
@@ -41,7 +41,7 @@ def default_pod(pod: Pod) -> None:
 
 
 def default_pod_template(template: PodTemplateSpec) -> None:
-    """What a template gets: everything that does not depend on there being a pod."""
+    """Set the defaults of a template: everything that does not depend on there being a pod."""
     default_pod_spec(template.spec)
 
 

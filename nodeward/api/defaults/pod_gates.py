@@ -1,7 +1,7 @@
-"""Fields of pods and templates behind features that are off: they are dropped before anything else looks at them.
+"""Fields of disabled feature gates in pods and templates: dropped before validation.
 
-A field stays when the stored object already uses it, so that turning a gate off does not change objects by the back
-door. All changes are in place. Whoever serves pods calls this on create and update, before validation.
+A field stays when the stored object already uses it, so that disabling a gate does not change existing objects. All
+changes are in place. Called on create and update by `apiserver/resources/pod_preparation.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nodeward.api.defaults.volume_owner import drop_owners, has_owners
 
 
 def drop_disabled_spec_fields(spec: PodSpec, old: PodSpec | None, ctx: Context) -> None:
-    """Pods and templates alike."""
+    """Drop the fields of disabled gates from the spec of a pod or template."""
     for rule in _closed(ctx):
         if rule.is_used(spec) and (old is None or not rule.is_used(old)):
             rule.drop(spec)
@@ -33,7 +33,7 @@ class _Rule(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def _closed(ctx: Context) -> tuple[_Rule, ...]:
-    """The rules of gates that are off: the same for every object a server sees."""
+    """Return the rules of disabled gates: the same for every object of a server."""
     return tuple(rule for rule in _RULES if not ctx.on(rule.gate))
 
 

@@ -1,7 +1,7 @@
-"""Defaults in dynamic resource allocation: one device unless more are asked for, and when a taint was added.
+"""Defaults in dynamic resource allocation: one device unless more are requested, and the time of taints.
 
-The time of a taint is that of the request, so it is not filled in with the rest: whoever handles a request that
-writes taints calls `date_taints` with its clock's time.
+The time of a taint is that of the request, so it is not part of the defaults: strategies of kinds with taints call
+`date_taints` with the current time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def default_resource_claim_template(template: ResourceClaimTemplate) -> None:
 
 
 def date_taints(obj: ResourceSlice | DeviceTaintRule, now: str) -> None:
-    """Taints without a time were added now (RFC 3339, whole seconds)."""
+    """Set the time of taints that have none (RFC 3339, whole seconds)."""
     if isinstance(obj, DeviceTaintRule):
         taints = [obj.spec.taint]
     else:

@@ -1,4 +1,4 @@
-"""Amounts are kept in thousandths at the finest; what is finer is rounded up, in place."""
+"""Rounds quantities up to thousandths, the finest that is stored, in place."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _HOUR: Final = 3600
 
 
 def default_namespace(namespace: Namespace) -> None:
-    """Every namespace carries its name as a label; one whose name is still to be made gets it later."""
+    """Label a namespace with its name; one with a generated name is labelled later."""
     if namespace.metadata.name:
         namespace.metadata.labels[_NAME_LABEL] = namespace.metadata.name
     namespace.status.phase = namespace.status.phase or "Active"
@@ -27,7 +27,7 @@ def default_secret(secret: Secret) -> None:
 
 
 def default_limit_range(limits: LimitRange) -> None:
-    """A container's usual limit is the most it may have; its usual request that limit, else the least."""
+    """Set a container's default limit to its maximum, and its default request to that limit, else the minimum."""
     for item in limits.spec.limits:
         for amounts in (item.max, item.min, item.default, item.default_request, item.max_limit_request_ratio):
             round_up(amounts)

@@ -1,7 +1,7 @@
-"""What the volumes of a pod get when their author leaves it out: a source, file modes, lifetimes of tokens.
+"""Defaults of a pod's volumes: source, file modes, lifetimes of tokens.
 
-Volumes are defaulted in place. The common sources come first and the rare ones are looked at only when no common one
-is there, as most pods have a volume or two and all of them pass here.
+Volumes are defaulted in place. The common sources come first and the rare ones are checked only when there is no common
+one, as most pods have a volume or two and all of them pass here.
 """
 
 from __future__ import annotations

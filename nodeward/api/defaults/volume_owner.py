@@ -1,4 +1,4 @@
-"""The owners of files in volumes (`user`, `defaultUser`): are any set, and how to take them all away."""
+"""The owners of files in volumes (`user`, `defaultUser`): whether any is set, and how to remove them all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defaults of the workloads that keep pods running: how many, how they are replaced, how much history is kept."""
+"""Defaults of workloads: replicas, update strategies, history limits."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def default_stateful_set(stateful: StatefulSet) -> None:
 
 
 def default_replication_controller(controller: ReplicationController) -> None:
-    """A controller without a selector takes the labels of its template, and so does one without labels."""
+    """Take selector and labels from the template where they are not set."""
     spec = controller.spec
     if spec.replicas is None:
         spec.replicas = 1

@@ -27,7 +27,7 @@ GroupVersionKind: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Where the versions of OpenAPI differ."""
+    """The differences between OpenAPI 2 and 3."""
 
     ref_prefix: str
     #: nothing may stand beside a `$ref` in version 3, so it is wrapped
@@ -83,7 +83,7 @@ class _Definition:
 
 
 class Definitions:
-    """All definitions of one dialect, made when they are first wanted."""
+    """All definitions of one dialect, made when first needed."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Definitions:
         kinds: Mapping[type[msgspec.Struct], list[GroupVersionKind]],
         lists: Mapping[str, tuple[type[msgspec.Struct], GroupVersionKind]],
     ) -> None:
-        """`kinds`: what kinds a struct is; `lists`: the item and the kind of each list, by definition name."""
+        """Set up. `kinds`: the kinds of a struct; `lists`: the item and the kind of each list, by definition name."""
         self._dialect = dialect
         self._kinds = kinds
         self._lists = lists
@@ -110,7 +110,7 @@ class Definitions:
             definition.schema = {"description": _OWN_WORDS[name], **definition.schema}
 
     def name_of(self, struct: type[msgspec.Struct]) -> str:
-        """The name of the struct's definition, which can be asked for from now on."""
+        """Return the name of the struct's definition, and register the struct."""
         name = names.definition_name(struct)
         self._structs[name] = struct
         return name
@@ -119,7 +119,7 @@ class Definitions:
         return {"$ref": f"{self._dialect.ref_prefix}{name}"}
 
     def closure(self, wanted: Iterable[str], group_versions: Iterable[tuple[str, str]]) -> JsonObject:
-        """The wanted definitions and all they mention, by name.
+        """Return the wanted definitions and all they refer to, by name.
 
         Options and watch events may be named with any group and version that is served.
         """
@@ -151,7 +151,7 @@ class Definitions:
         definition = _Definition({})
         schema = schema_of(struct)
         kinds = self._kinds.get(struct)
-        words = words_for(names.room(struct), struct.__name__, is_kind=bool(kinds))
+        words = words_for(names.module(struct), struct.__name__, is_kind=bool(kinds))
         always = _always_written(struct) if self._dialect.has_defaults else {}
         properties = {
             name: _described(words.get(name), self._field(value, definition, always.get(name)))
@@ -280,6 +280,6 @@ def _patch_facts(schema: Schema) -> JsonObject:
 
 
 def _always_written(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """The zero values of fields that are written even then, by JSON name: what an empty object looks like."""
+    """Return the zero values of fields that are always written, by JSON name."""
     written: dict[str, Any] = msgspec.to_builtins(struct(), enc_hook=str)
     return written

@@ -1,8 +1,7 @@
 """Whole OpenAPI documents: one for everything in version 2, one for each group and version in version 3.
 
-Documents are made when first asked for, encoded once and kept: the server only hands out bytes. A document's hash is
-its ETag and stands in the index of version 3, so that clients may keep what they have for as long as the hash is the
-same.
+Called by `apiserver/documents.py`. Documents are made when first asked for, encoded once and kept. A document's hash is
+its ETag and is in the index of version 3, so that clients can cache it for as long as the hash is the same.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class OpenApiDocument:
 
     @functools.cached_property
     def gzipped(self) -> bytes:
-        """For clients that take it; made once. No time of day is written into it."""
+        """The compressed document; made once, with no time of day in it."""
         return gzip.compress(self.body, compresslevel=5, mtime=0)
 
 
@@ -94,7 +93,7 @@ class OpenApi:
 
     @functools.cached_property
     def _documents_v3(self) -> dict[str, OpenApiDocument]:
-        """All of them: the index needs their hashes, and every client starts with the index."""
+        """All documents of version 3: the index needs their hashes, and every client starts with it."""
         definitions = _definitions(V3, self._scheme)
         return {
             path: self._document_v3(group, version, definitions)
@@ -114,7 +113,7 @@ class OpenApi:
 
     @functools.cached_property
     def index_v3(self) -> OpenApiDocument:
-        """`/openapi/v3`: where the documents are."""
+        """Return `/openapi/v3`: where the documents are."""
         paths = {
             path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={document.hash}"}
             for path, document in sorted(self._documents_v3.items())
@@ -122,10 +121,10 @@ class OpenApi:
         return OpenApiDocument(msgspec.json.encode({"paths": paths}), JSON)
 
     def v3(self, path: str) -> OpenApiDocument | None:
-        """`/openapi/v3/<path>`: "api/v1" or "apis/apps/v1"; None if there is no such document.
+        """Return `/openapi/v3/<path>`: "api/v1" or "apis/apps/v1"; None if there is no such document.
 
-        A request that names the document's hash (`?hash=`) may be told to keep the answer for ever (`IMMUTABLE`, and
-        Expires a year ahead); one that names another hash is sent (301) to where the index points.
+        The answer to a request that names the document's hash (`?hash=`) may be cached for ever (`IMMUTABLE`, and
+        Expires a year ahead); one that names another hash is redirected (301) to where the index points.
         """
         return self._documents_v3.get(path) if path in self._by_path else None
 
@@ -145,12 +144,12 @@ class OpenApi:
 
     @functools.cached_property
     def v2(self) -> OpenApiDocument:
-        """`/openapi/v2` as JSON."""
+        """Return `/openapi/v2` as JSON."""
         return OpenApiDocument(msgspec.json.encode(self._content_v2()), JSON)
 
     @functools.cached_property
     def v2_protobuf(self) -> OpenApiDocument:
-        """`/openapi/v2` as protobuf, which is all that client-go understands there."""
+        """Return `/openapi/v2` as protobuf, the only form client-go reads there."""
         return OpenApiDocument(encode_swagger(self._content_v2()), PROTOBUF_V2)
 
 
@@ -188,7 +187,7 @@ def _content(
     group_versions: Iterable[tuple[str, str]],
     render: Callable[[Operation, Definitions], JsonObject],
 ) -> tuple[JsonObject, JsonObject]:
-    """Paths, and the definitions they need."""
+    """Return the paths, and the definitions they need."""
     kinds = list(kinds)
     _announce(kinds, definitions)
     found = sorted((path for kind in kinds for path in operations_of(kind)), key=lambda path: path.path)
@@ -202,7 +201,7 @@ def _content(
 
 
 def _announce(kinds: Iterable[Kind], definitions: Definitions) -> None:
-    """Operations speak of definitions by name; here they learn which structs are meant."""
+    """Register the structs that operations refer to by name."""
     definitions.name_of(DeleteOptions)
     definitions.name_of(Status)
     for kind in kinds:

@@ -1,4 +1,4 @@
-"""What can be done at which path, before it is written down in one version of OpenAPI or the other."""
+"""The operations of each path, independent of the version of OpenAPI in which they are written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nodeward.api.scheme import Kind, Subresource
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """Something that stands in the path or the query."""
+    """A parameter of the path or the query."""
 
     name: str
     place: str
@@ -100,7 +100,7 @@ class Path:
 
 
 def operations_of(kind: Kind) -> Iterator[Path]:
-    """Every path of a kind."""
+    """Return every path of a kind with its operations."""
     in_namespace = (NAMESPACE,) if kind.is_namespaced else ()
     collection = kind.path("{namespace}")
     own = (kind.group, kind.version, kind.name)

@@ -1,8 +1,8 @@
 """OpenAPI version 2 in protobuf, the only form in which client-go reads `/openapi/v2`.
 
-In goes the document as the JSON objects it is made of; out come the bytes of an `openapi.v2.Document` message. The
-tables below say which key is which field of which message, for the parts of OpenAPI that are used here. Values of
-unknown keys are lost, except extensions (`x-...`), which travel as JSON text.
+Takes the document as JSON objects; returns the bytes of an `openapi.v2.Document` message. The tables below map keys to
+fields of messages, for the parts of OpenAPI that are used here. Values of unknown keys are lost, except extensions
+(`x-...`), which are sent as JSON text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _string(value: str) -> bytes:
 
 
 def _any(value: Any) -> bytes:
-    """Any JSON value, as text: YAML readers read it."""
+    """Encode any JSON value as text, which YAML readers read."""
     return _delimited(2, msgspec.json.encode(value))
 
 
@@ -49,7 +49,7 @@ def _named(name: str, value: bytes) -> bytes:
 
 
 def _message(fields: _Fields, extensions: int, value: Mapping[str, Any]) -> bytes:
-    """A message with plain fields, and extensions under the given number."""
+    """Encode a message with plain fields, and extensions under the given number."""
     return b"".join(_parts(fields, extensions, value))
 
 
@@ -68,7 +68,7 @@ def _parts(fields: _Fields, extensions: int, value: Mapping[str, Any]) -> Iterat
 
 
 def _map_of(encode: Encoder, number: int = 1) -> Encoder:
-    """A map, which protobuf writes as a list of named values."""
+    """Encode a map, which protobuf writes as a list of named values."""
 
     def encode_map(value: Mapping[str, Any]) -> bytes:
         return b"".join(_delimited(number, _named(name, encode(item))) for name, item in value.items())
@@ -77,7 +77,7 @@ def _map_of(encode: Encoder, number: int = 1) -> Encoder:
 
 
 def _inside(number: int, encode: Encoder) -> Encoder:
-    """A message whose only field is another one."""
+    """Encode a message whose only field is another one."""
     return lambda value: _delimited(number, encode(value))
 
 
@@ -193,5 +193,5 @@ _DOCUMENT: _Fields = {
 
 
 def encode_swagger(document: Mapping[str, Any]) -> bytes:
-    """The whole document."""
+    """Encode the whole document."""
     return _message(_DOCUMENT, 16, document)

@@ -25,7 +25,7 @@ _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def apply_json_patch(document: Any, patch: object) -> Any:
-    """The document after all steps of the patch."""
+    """Return the document after all steps of the patch."""
     steps = _checked(patch)
     return _Patching(document).run(steps)
 
@@ -97,7 +97,7 @@ class _Patching:
         return self._document
 
     def _parent(self, path: str) -> tuple[dict[str, Any] | list[Any], str]:
-        """The container that holds the last part of the path, ready to be written to, and that part."""
+        """Return the container that holds the last part of the path, ready to be changed, and that part."""
         parts = path.split("/")
         if len(parts) < 2:
             raise unprocessable()
@@ -197,7 +197,7 @@ def _existing_index(text: str, length: int) -> int:
 
 
 def _same(one: Any, two: Any) -> bool:
-    """Equal as JSON: 1, 1.0 and true are three different things."""
+    """Tell whether two values are equal as JSON: 1, 1.0 and true are three different things."""
     if type(one) is not type(two):
         return False
     if isinstance(one, dict):

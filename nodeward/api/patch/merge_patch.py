@@ -12,7 +12,7 @@ from nodeward.api.errors import bad_request
 
 
 def apply_merge_patch(document: dict[str, Any], patch: object) -> dict[str, Any]:
-    """The document with the patch merged into it."""
+    """Return the document with the patch merged into it."""
     if patch is None:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):
@@ -25,7 +25,7 @@ def apply_merge_patch(document: dict[str, Any], patch: object) -> dict[str, Any]
 
 
 def create_merge_patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The smallest patch that turns `old` into `new`, which must have no nulls in its objects."""
+    """Return the smallest patch that turns `old` into `new`, which must have no nulls in its objects."""
     patch: dict[str, Any] = {name: None for name in old if name not in new}
     for name, value in new.items():
         if name not in old:
@@ -57,7 +57,7 @@ def _merged(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """A value as it is added: its objects lose their nulls, its lists keep theirs."""
+    """Return a value as it is added: its objects lose their nulls, its lists keep theirs."""
     if isinstance(value, dict):
         return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
     if isinstance(value, list):

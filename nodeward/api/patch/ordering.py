@@ -1,8 +1,8 @@
-"""The order of merged lists, and the words for lists and maps that do not fit, for strategic merge patches.
+"""The order of merged lists in strategic merge patches, and error texts for lists and maps that cannot be merged.
 
-A merged list takes the order of the patch for what the patch names and the order of the document for the rest; where
-both are in the document already, the document decides who comes first. Items are told apart by their merge key, or,
-when the key is "", by themselves.
+A merged list takes the order of the patch for items the patch names and the order of the document for the rest; where
+both are in the document already, the document decides. Items are identified by their merge key, or, when the key is "",
+by themselves.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nodeward.api.errors import ApiError, bad_request, unprocessable
 
 
 def go_text(value: Any) -> str:
-    """A value in the words of the messages users know: `map[name:web]`, `[a b]`, `<nil>`."""
+    """Format a value as Go does in messages users know: `map[name:web]`, `[a b]`, `<nil>`."""
     match value:
         case dict():
             return "map[" + " ".join(f"{name}:{go_text(value[name])}" for name in sorted(value)) + "]"
@@ -61,7 +61,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def element_type(*lists: list[Any]) -> type:
-    """The one type all items have; lists of lists cannot be merged."""
+    """Return the one type all items have; lists of lists cannot be merged."""
     found: type | None = None
     for items in lists:
         for item in items:
@@ -77,7 +77,7 @@ def element_type(*lists: list[Any]) -> type:
 
 
 def identity(item: Any, key: str) -> Any:
-    """What tells an item apart from its neighbours."""
+    """Return what identifies an item in its list."""
     if not key:
         value = item
     else:
@@ -92,7 +92,7 @@ def identity(item: Any, key: str) -> Any:
 
 
 def positions(items: Iterable[Any], key: str) -> dict[Any, int]:
-    """Where each item first stands."""
+    """Return the position of each item's first occurrence."""
     places: dict[Any, int] = {}
     for index, item in enumerate(items):
         places.setdefault(identity(item, key), index)
@@ -100,7 +100,7 @@ def positions(items: Iterable[Any], key: str) -> dict[Any, int]:
 
 
 def arranged(merged: list[Any], patch_order: list[Any], live_order: list[Any], key: str) -> list[Any]:
-    """The items of `merged` in the order both sides can live with."""
+    """Return the items of `merged` in an order that fits both sides."""
     in_patch = positions(patch_order, key)
     in_live = positions(live_order, key)
     named = [item for item in merged if identity(item, key) in in_patch]
@@ -123,7 +123,7 @@ def arranged(merged: list[Any], patch_order: list[Any], live_order: list[Any], k
 
 
 def check_order(patch_list: list[Any], order: list[Any], key: str) -> None:
-    """Whether the items of the patch stand in the order its `$setElementOrder` asks for."""
+    """Check that the items of the patch are in the order its `$setElementOrder` asks for."""
     if not order or not patch_list:
         return
     wanted = [item for item in patch_list if not (key and isinstance(item, dict) and "$patch" in item)]

@@ -29,7 +29,7 @@ _DELETE = "$deleteFromPrimitiveList"
 
 
 def apply_strategic_merge_patch(document: dict[str, Any], patch: object, schema: Schema) -> dict[str, Any]:
-    """The document with the patch merged into it the way the schema says."""
+    """Return the document with the patch merged into it as the schema says."""
     if patch is None:
         return document
     if not isinstance(patch, dict):
@@ -77,7 +77,7 @@ def _merge_map(original: dict[str, Any], patch: dict[str, Any], schema: Schema |
 
 
 def _inside(schema: Schema | None, name: str) -> Schema | None:
-    """The schema of a member, as far as one is known."""
+    """Return the schema of a member, if it is known."""
     if schema is None:
         return None
     if schema.shape is Shape.STRUCT:
@@ -106,7 +106,7 @@ def _retained(original: dict[str, Any], patch: dict[str, Any], kept: Any) -> dic
 
 
 def _directed(name: str, prefix: str, malformed: str) -> str:
-    """The list a directive is about."""
+    """Return the list a directive is about."""
     head, slash, field = name.partition("/")
     if head != prefix or not slash:
         raise bad_request(malformed)
@@ -114,7 +114,7 @@ def _directed(name: str, prefix: str, malformed: str) -> str:
 
 
 def _merge_ordered(result: dict[str, Any], patch: dict[str, Any], schema: Schema | None) -> None:
-    """Merges the lists the patch gives an order for into `result`, and takes them out of `patch`."""
+    """Merge the lists the patch gives an order for into `result`, and remove them from `patch`."""
     for directive in [name for name in patch if name.startswith(_ORDER)]:
         order = as_list(patch.pop(directive))
         name = _directed(directive, _ORDER, "invalid patch format of setElementOrder list")
@@ -138,7 +138,7 @@ def _merge_ordered(result: dict[str, Any], patch: dict[str, Any], schema: Schema
 
 
 def _delete_plain_values(result: dict[str, Any], patch: dict[str, Any]) -> None:
-    """Carries out the deletions the patch asks for, and takes them out of `patch`."""
+    """Carry out the deletions the patch asks for, and remove them from `patch`."""
     for directive in [name for name in patch if name.startswith(_DELETE)]:
         value = patch.pop(directive)
         name = _directed(directive, _DELETE, "invalid patch format of primitive list")
@@ -177,7 +177,7 @@ def _merge_list(original: list[Any], patch: list[Any], schema: Schema | None) ->
 def _without_special_items(
     original: list[dict[str, Any]], patch: list[dict[str, Any]], key: str
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Carries out `$patch` items; what is left of both lists is merged as usual."""
+    """Carry out `$patch` items; what is left of both lists is merged as usual."""
     if not any(_PATCH in item for item in patch):
         return original, patch
     plain: list[dict[str, Any]] = []
@@ -201,7 +201,7 @@ def _without_special_items(
 
 
 def _cleaned(value: Any) -> tuple[Any, bool]:
-    """A value as it is added: without nulls and directives; and whether it is to be added at all."""
+    """Return a value as it is added, without nulls and directives; and whether to add it at all."""
     if isinstance(value, dict):
         if _PATCH in value:
             return None, False

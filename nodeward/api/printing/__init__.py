@@ -1,7 +1,7 @@
-"""Server-side printing: objects as tables for `kubectl get`, and as bare metadata.
+"""Server-side printing: objects as tables for `kubectl get`, and as partial metadata.
 
-One printer per kind, in the file of its family; `PRINTERS` says which is whose. A kind without a line there is
-shown by name and creation time.
+Called by `apiserver/presenting.py`. One printer per kind, in the file of its group; `PRINTERS` maps kinds to printers.
+A kind without an entry is shown by name and creation time.
 """
 
 from __future__ import annotations
@@ -115,10 +115,10 @@ def table(
     is_list: bool = True,
     version: MetaVersion = "v1",
 ) -> bytes:
-    """The objects as a Table.
+    """Return the objects as a Table.
 
-    `kind` may be given as (group, kind name) for what only travels, such as a Scale. Each object may come with its
-    encoded form, which is taken as it is when `include` is "Object". A watch sends one table for each event, with
+    `kind` may be given as (group, kind name) for kinds that are not stored, such as a Scale. Each object may come with
+    its encoded form, which is used as it is when `include` is "Object". A watch sends one table for each event, with
     `is_list=False`, and headers only in the first.
     """
     group, name = kind if isinstance(kind, tuple) else (kind.group, kind.name)

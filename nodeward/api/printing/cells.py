@@ -1,4 +1,4 @@
-"""Pieces of text that several printers put into cells: ages, labels, selectors, container lists."""
+"""Texts that several printers put into cells: ages, labels, selectors, container lists."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ UNSET = "<unset>"
 _SHOWN = 3
 
 
-# Objects come in crowds made within the same seconds; reading their timestamps would be half of a table's cost.
+# Many objects were created in the same second; parsing each timestamp would be half of a table's cost.
 @lru_cache(maxsize=4096)
 def moment(timestamp: str | None) -> int | None:
-    """The timestamp in ns, or None when there is none to speak of."""
+    """Return the timestamp in ns, or None when there is none."""
     if not timestamp:
         return None
     try:
@@ -30,7 +30,7 @@ def moment(timestamp: str | None) -> int | None:
 
 
 def since(timestamp: str | None, now_ns: int) -> str:
-    """How long ago, for people: `5m`."""
+    """Format how long ago a time was, as `5m`."""
     then = moment(timestamp)
     return UNKNOWN if then is None else human_duration(now_ns - then)
 
@@ -44,7 +44,7 @@ def labels_text(labels: Mapping[str, str]) -> str:
 
 
 def selector_text(selector: LabelSelector | None) -> str | None:
-    """The selector in the form `kubectl -l` reads; None when it says something impossible."""
+    """Format the selector as `kubectl -l` reads it; None when it is invalid."""
     if selector is None:
         return ""
     parts = [(key, f"{key}={value}") for key, value in selector.match_labels.items()]
@@ -78,12 +78,12 @@ def selector_cell(selector: LabelSelector | None) -> str:
 
 
 def container_cells(containers: Sequence[Container]) -> tuple[str, str]:
-    """Names and images."""
+    """Return the names and images of containers."""
     return ",".join(c.name for c in containers), ",".join(c.image for c in containers)
 
 
 def shortened(items: Iterable[str]) -> str:
-    """The first three and how many more there are."""
+    """Return the first three and how many more there are."""
     listed = list(items)
     text = ",".join(listed[:_SHOWN])
     return f"{text} + {len(listed) - _SHOWN} more..." if len(listed) > _SHOWN else text

@@ -1,4 +1,4 @@
-"""Namespaces and what lives in them without running: data, accounts, quotas, leases, priorities, component health."""
+"""Printers of namespaces, config maps, secrets, accounts, quotas, leases, priorities, component statuses."""
 
 from __future__ import annotations
 

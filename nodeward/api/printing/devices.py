@@ -1,4 +1,4 @@
-"""Dynamic resource allocation: claims, slices, device taints."""
+"""Printers of dynamic resource allocation: claims, slices, device taints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events, in both of their forms; they look the same in a table."""
+"""Printers of events, in both of their forms; they look the same in a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _times_and_count(
     count: int,
     now_ns: int,
 ) -> tuple[str, str, int]:
-    """Last seen, first seen, and how often: newer events only know when, or carry a series."""
+    """Return last seen, first seen, and the count, from the fields of either form or the series."""
     first_seen = since(first or event_time, now_ns)
     last_seen = since(last, now_ns) if last else first_seen
     if series is not None:

@@ -1,4 +1,4 @@
-"""Jobs and cron jobs."""
+"""Printers of jobs and cron jobs."""
 
 from __future__ import annotations
 

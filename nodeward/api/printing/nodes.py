@@ -1,4 +1,4 @@
-"""Nodes and runtime classes."""
+"""Printers of nodes and runtime classes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Pods and pod templates.
+"""Printers of pods and pod templates.
 
-The STATUS cell tells in one word what matters most: why initialisation is stuck, why a container waits or ended,
-that the pod is going away, or that its node was lost. The order of these questions is the promise of this module.
+The STATUS cell shows the most important reason in one word: why initialisation is stuck, why a container waits or
+ended, that the pod is terminating, or that its node was lost. What must stay true: the order of these checks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DONE = {
 
 
 class _Summary:
-    """What is gathered while walking over the containers of one pod."""
+    """Collected while walking over the containers of one pod."""
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
@@ -49,14 +49,14 @@ def _later(first: str | None, second: str | None) -> str | None:
 
 
 def summary(pod: Pod, now_ns: int) -> tuple[str, str, str]:
-    """READY, STATUS and RESTARTS."""
+    """Return READY, STATUS and RESTARTS."""
     result = _Summary(pod)
     if any(c.type == "PodScheduled" and c.reason == "SchedulingGated" for c in pod.status.conditions):
         result.reason = "SchedulingGated"
     sidecars = _Summary(pod)
     is_initializing = _walk_init_containers(result, sidecars)
     if not is_initializing or result.has_true("Initialized"):
-        # Restarts of init containers that ran to their end do not matter any more; those of sidecars do.
+        # Restarts of completed init containers no longer count; those of sidecars do.
         result.restarts, result.last_restart = sidecars.restarts, sidecars.last_restart
         _walk_containers(result)
     if pod.metadata.deletion_timestamp is not None:
@@ -71,7 +71,7 @@ def summary(pod: Pod, now_ns: int) -> tuple[str, str, str]:
 
 
 def _walk_init_containers(result: _Summary, sidecars: _Summary) -> bool:
-    """Whether the pod is still being initialised; the reason then says where it stands."""
+    """Tell whether the pod is still being initialised; the reason then shows the progress."""
     pod = result.pod
     restartable = {c.name for c in pod.spec.init_containers if c.restart_policy == "Always"}
     result.total += sum(c.name in restartable for c in pod.spec.init_containers)

@@ -1,8 +1,8 @@
-"""What a printer is: the columns of a table, and how an object becomes one row of cells.
+"""The interface of printers: the columns of a table, and how an object becomes one row of cells.
 
-A printer knows one kind and nothing of HTTP or JSON. Cells come back in the order of the columns; numbers stay
-numbers. Columns of priority 0 are what `kubectl get` shows, the others appear with `-o wide`; the server always
-sends all of them.
+A printer knows one kind and nothing of HTTP or JSON. Cells are in the order of the columns; numbers stay numbers.
+Columns of priority 0 are what `kubectl get` shows, the others appear with `-o wide`; the server always sends all of
+them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Cells: TypeAlias = list[Cell]
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column, as it stands in `columnDefinitions`."""
+    """One column, as it is in `columnDefinitions`."""
 
     name: str
     type: str = "string"
@@ -29,7 +29,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class RowCondition(msgspec.Struct, frozen=True):
-    """Says that a row is done with, so that clients may dim or hide it."""
+    """Marks a row as completed, so that clients may dim or hide it."""
 
     type: str
     status: str
@@ -43,7 +43,7 @@ def _no_conditions(obj: Any) -> Sequence[RowCondition]:
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """How objects of one kind are shown."""
+    """The printer of one kind."""
 
     columns: tuple[Column, ...]
     #: (object, now in ns) -> one cell for each column
@@ -54,7 +54,7 @@ class Printer:
 
 
 def wide(name: str, description: str = "") -> Column:
-    """A column that only `-o wide` shows."""
+    """Make a column that only `-o wide` shows."""
     return Column(name, description=description, priority=1)
 
 

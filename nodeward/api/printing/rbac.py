@@ -1,4 +1,4 @@
-"""Role bindings."""
+"""Printers of role bindings."""
 
 from __future__ import annotations
 

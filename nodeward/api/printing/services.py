@@ -1,4 +1,4 @@
-"""Services and the endpoints behind them."""
+"""Printers of services, endpoints and endpoint slices."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Objects as `meta.k8s.io` Tables and PartialObjectMetadata, the forms a client may ask for instead of the objects.
 
-In go decoded objects, and their bytes where they are wanted whole; out come the bytes of the answer. Nothing here
-knows a kind: the printer for it comes from the registry of the package.
+Takes decoded objects, and their bytes where they are wanted whole; returns the bytes of the answer. Nothing here knows
+a kind: the printer comes from the registry of the package.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _decode_metadata = msgspec.json.Decoder(_MetadataOnly).decode
 
 
 def parse_include(value: str) -> Include:
-    """The `includeObject` parameter of a request; `ApiError` when it says something unknown."""
+    """Read the `includeObject` parameter of a request; `ApiError` when it is unknown."""
     if not value:
         return "Metadata"
     if value not in _INCLUDES:
@@ -92,7 +92,7 @@ def build_table(
     is_list: bool,
     version: MetaVersion,
 ) -> bytes:
-    """The table `printer` makes of the objects. See `nodeward.api.printing.table` for what the arguments mean."""
+    """Make the table of the objects with `printer`. See `nodeward.api.printing.table` for the arguments."""
     api_version = f"meta.k8s.io/{version}"
     if is_list and printer.list_cells is not None:
         all_cells = printer.list_cells([obj for obj, _ in objects], now_ns)
@@ -123,7 +123,7 @@ def _partial(obj: KubeObject | bytes, api_version: str) -> _Partial:
 
 
 def partial_metadata(obj: KubeObject | bytes, *, version: MetaVersion = "v1") -> bytes:
-    """One object, given whole or encoded, as PartialObjectMetadata."""
+    """Return one object, given whole or encoded, as PartialObjectMetadata."""
     return _encoder.encode(_partial(obj, f"meta.k8s.io/{version}"))
 
 
@@ -135,7 +135,7 @@ def partial_metadata_list(
     remaining: int | None = None,
     version: MetaVersion = "v1",
 ) -> bytes:
-    """A list as PartialObjectMetadataList."""
+    """Return a list as PartialObjectMetadataList."""
     api_version = f"meta.k8s.io/{version}"
     metadata = ListMeta(
         resource_version=resource_version, continue_=continue_, remaining_item_count=remaining

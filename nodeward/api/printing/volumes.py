@@ -1,4 +1,4 @@
-"""Volumes, claims, classes, and what CSI drivers say about nodes and themselves."""
+"""Printers of volumes, claims, storage classes, and CSI drivers and nodes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _storage_class(storage_class: StorageClass, now_ns: int) -> Cells:
 
 
 def _storage_classes(classes: Sequence[StorageClass], now_ns: int) -> list[Cells]:
-    """Only in a list can be told which default counts: the youngest, then the first by name."""
+    """Print storage classes: of several defaults the youngest counts, then the first by name."""
     marked = [
         c
         for c in classes

@@ -1,4 +1,4 @@
-"""Workloads that keep pods running, their scale and their revisions, and disruption budgets."""
+"""Printers of workloads, their scale and revisions, and disruption budgets."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Kubernetes' protobuf form of objects, read only: Go clients send it, and everybody accepts JSON in answer."""
+"""Kubernetes' protobuf form of objects, read only: Go clients send it, and all accept JSON answers."""

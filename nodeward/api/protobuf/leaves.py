@@ -1,8 +1,8 @@
-"""Single values: from what stands on the wire to what stands in JSON.
+"""Single protobuf values converted to JSON values. Called by `reading.py`.
 
-In goes a VARINT's number or the bytes of one field, out comes the JSON value; `None` means that the field is as good as
-absent (a time that is not set). Kubernetes wraps some values in small messages of their own (quantities, times, numbers
-that may be texts, JSON inside an object): those are unwrapped here, so that `reading` sees plain values only.
+Takes a VARINT's number or the bytes of one field; returns the JSON value; `None` means absent (a time that is not set).
+Kubernetes wraps some values in small messages of their own (quantities, times, int-or-string, raw JSON): those are
+unwrapped here, so that `reading` sees plain values only.
 
 What must stay true: the empty value of a leaf (0 or no bytes) can be read, since map entries may leave it out.
 """
@@ -62,7 +62,7 @@ def _base64(data: bytes) -> str:
 
 
 def small(data: bytes, leaves: dict[int, Leaf]) -> dict[int, Any]:
-    """A message of a few plain values, by their numbers."""
+    """Read a message of a few plain values, by their numbers."""
     read: dict[int, Any] = {}
     for number, wire, value in values(data):
         leaf = leaves.get(number)
@@ -95,7 +95,7 @@ def _moment(data: bytes) -> tuple[int, int]:
 
 
 def _time(data: bytes) -> str | None:
-    """Whole seconds: JSON clients could not read more, so nobody may store more."""
+    """Read a time in whole seconds, the resolution of JSON clients."""
     if not data:
         return None
     seconds, _ = _moment(data)
@@ -116,7 +116,7 @@ def _micro_time(data: bytes) -> str | None:
 
 
 def _json(data: bytes) -> msgspec.Raw | None:
-    """JSON that is carried along: checked, but not rewritten."""
+    """Read raw JSON: checked, but not rewritten."""
     raw = small(data, {1: BYTES}).get(1, b"")
     if not raw:
         return None
@@ -129,7 +129,7 @@ def _json(data: bytes) -> msgspec.Raw | None:
 
 
 def strings(data: bytes) -> list[str]:
-    """A list of strings in a message of its own, as maps of lists need it."""
+    """Read a list of strings in a message of its own, as maps of lists have it."""
     found = []
     for number, wire, value in values(data):
         if number == 1:

@@ -1,8 +1,8 @@
-"""What each struct looks like on the wire: its field numbers, and what is behind each.
+"""The protobuf messages of the struct types: field numbers, and the type behind each. Called by `reading.py`.
 
 The struct descriptions say what a field is; `numbers.txt` says which number it has in Kubernetes' messages. Both
-together make a `Message`, compiled when it is first asked for and never changed. What has no number (a kind of our own
-making) cannot be sent, and is not there.
+together make a `Message`, compiled when first needed and never changed. A type without numbers (a kind of our own)
+cannot be sent as protobuf.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nodeward.api.protobuf.wire import LENGTH
 from nodeward.api.schema import Schema, Shape, schema_of
 
 
-class Place(Enum):
+class JsonPlace(Enum):
     """Where a value goes in JSON."""
 
     FIELD = "field"
@@ -31,53 +31,53 @@ class Place(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Field:
-    """What stands behind a field number."""
+class WireField:
+    """The field behind a field number."""
 
     name: str
-    place: Place
+    place: JsonPlace
     inside: Message | Leaf
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Message:
-    """A struct on the wire."""
+    """The protobuf message of a struct."""
 
     name: str
-    fields: dict[int, Field]
+    fields: dict[int, WireField]
     wire: ClassVar[int] = LENGTH
     zero: ClassVar[bytes] = b""
 
 
 @functools.cache
 def message_of(struct: type[msgspec.Struct]) -> Message:
-    """The message a struct is sent as."""
+    """Return the message of a struct."""
     package = struct.__module__.removeprefix("nodeward.api.").partition(".")[0]
     return _message(f"{package}.{struct.__name__}", struct)
 
 
 def _message(name: str, struct: type[msgspec.Struct]) -> Message:
-    """`name` is the struct's own message, or one that is inlined in it."""
+    """Compile a message. `name` is the struct's own message, or one that is inlined in it."""
     schema = schema_of(struct)
-    fields: dict[int, Field] = {}
+    fields: dict[int, WireField] = {}
     for number, key in _numbers().get(name, {}).items():
         if key.startswith("+"):
-            fields[number] = Field(key[1:], Place.HERE, _message(key[1:], struct))
+            fields[number] = WireField(key[1:], JsonPlace.HERE, _message(key[1:], struct))
         elif key.endswith("[]"):
-            fields[number] = Field(key[:-2], Place.ITEM, STRING)
+            fields[number] = WireField(key[:-2], JsonPlace.ITEM, STRING)
         else:
             fields[number] = _field(key, schema.fields[key])
     return Message(name, fields)
 
 
-def _field(name: str, schema: Schema) -> Field:
+def _field(name: str, schema: Schema) -> WireField:
     if schema.shape is Shape.LIST and schema.item is not None:
-        return Field(name, Place.ITEM, _inside(schema.item))
+        return WireField(name, JsonPlace.ITEM, _inside(schema.item))
     if schema.shape is Shape.MAP and schema.item is not None:
         if schema.item.shape is Shape.ANY:  # a struct that has no fields yet
-            return Field(name, Place.FIELD, Message(name, {}))
-        return Field(name, Place.ENTRY, _inside(schema.item))
-    return Field(name, Place.FIELD, _inside(schema))
+            return WireField(name, JsonPlace.FIELD, Message(name, {}))
+        return WireField(name, JsonPlace.ENTRY, _inside(schema.item))
+    return WireField(name, JsonPlace.FIELD, _inside(schema))
 
 
 def _inside(schema: Schema) -> Message | Leaf:
@@ -94,7 +94,7 @@ def _inside(schema: Schema) -> Message | Leaf:
 
 @functools.cache
 def _numbers() -> dict[str, dict[int, str]]:
-    """`numbers.txt`: message, field number, JSON name."""
+    """Read `numbers.txt`: message, field number, JSON name."""
     source = resources.files(__package__).joinpath("numbers.txt").read_text(encoding="utf-8")
     messages: dict[str, dict[int, str]] = {}
     fields: dict[int, str] = {}

@@ -1,12 +1,11 @@
-"""A protobuf body as JSON, so that everything behind it needs to know only one form.
+"""Converts a protobuf body to JSON, so that the rest of the server knows only one form.
 
-In goes what a Go client sends as `application/vnd.kubernetes.protobuf`: four bytes of magic, an envelope that names
-version and kind, and in it the object. Out comes the tree the same client would have sent as JSON, give or take empty
-values, which Go writes in protobuf and leaves out in JSON, and which mean the same.
+Called by `apiserver/negotiation.py` with what a Go client sends as `application/vnd.kubernetes.protobuf`: four bytes of
+magic, an envelope that names version and kind, and in it the object. Returns the tree the same client would have sent
+as JSON, but for empty values, which Go writes in protobuf and leaves out in JSON, and which mean the same.
 
-What must stay true: bytes that cannot be read raise `ProtobufError` and nothing else; unknown fields are passed over,
-as protobuf wants it (a newer client may know more than we do). The depth of nesting is that of our own types, none
-of which contains itself.
+What must stay true: bytes that cannot be read raise `ProtobufError` and nothing else; unknown fields are skipped (a
+newer client may know more than we do). The depth of nesting is that of our own types, none of which contains itself.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import msgspec
 from nodeward.api.fields import KubeTop
 from nodeward.api.meta import DeleteOptions
 from nodeward.api.protobuf.leaves import BYTES, STRING, Leaf, small
-from nodeward.api.protobuf.messages import Field, Message, Place, message_of
+from nodeward.api.protobuf.messages import JsonPlace, Message, WireField, message_of
 from nodeward.api.protobuf.wire import LENGTH, VARINT, ProtobufError, values, varints
 from nodeward.api.scheme import SCHEME
 
@@ -32,7 +31,7 @@ _ENVELOPE: Final = {1: BYTES, 2: BYTES, 3: STRING, 4: STRING}
 
 
 def read_envelope(body: bytes) -> tuple[str, str, dict[str, Any]]:
-    """Version, kind, and the object as a tree; raises `ProtobufError`."""
+    """Return version, kind, and the object as a tree; raises `ProtobufError`."""
     if not body.startswith(_MAGIC):
         raise ProtobufError(
             "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
@@ -49,7 +48,7 @@ def read_envelope(body: bytes) -> tuple[str, str, dict[str, Any]]:
 
 
 def protobuf_to_json(body: bytes) -> bytes:
-    """The object as JSON; raises `ProtobufError`."""
+    """Return the object as JSON; raises `ProtobufError`."""
     return msgspec.json.encode(read_envelope(body)[2])
 
 
@@ -66,7 +65,7 @@ def _message(api_version: str, kind: str) -> Message:
 
 @functools.cache
 def _types() -> dict[tuple[str, str], type[KubeTop]]:
-    """What may be sent: objects, and what travels to and from their subresources."""
+    """Return the types that may be sent: objects, and bodies of their subresources."""
     types = {(kind.api_version, kind.name): kind.type for kind in SCHEME.kinds}
     for kind in SCHEME.kinds:
         for sub in kind.subresources:
@@ -77,7 +76,7 @@ def _types() -> dict[tuple[str, str], type[KubeTop]]:
 
 
 def _read(message: Message, data: bytes, tree: dict[str, Any]) -> dict[str, Any]:
-    """The message's fields, put into `tree`: a message that comes twice is merged, of plain values the last counts."""
+    """Put the message's fields into `tree`: a repeated message is merged, of repeated plain values the last counts."""
     for number, wire, value in values(data):
         field = message.fields.get(number)
         if field is None:
@@ -86,12 +85,12 @@ def _read(message: Message, data: bytes, tree: dict[str, Any]) -> dict[str, Any]
         if wire != inside.wire:
             parts = _packed(message, field, wire, value)  # first: refused unless it is a list
             tree.setdefault(name, []).extend(parts)
-        elif field.place is Place.ITEM:
+        elif field.place is JsonPlace.ITEM:
             tree.setdefault(name, []).append(_value(inside, value))
-        elif field.place is Place.ENTRY:
+        elif field.place is JsonPlace.ENTRY:
             _put_entry(inside, value, tree.setdefault(name, {}))
         elif isinstance(inside, Message):
-            _read(inside, value, tree if field.place is Place.HERE else tree.setdefault(name, {}))
+            _read(inside, value, tree if field.place is JsonPlace.HERE else tree.setdefault(name, {}))
         elif (plain := inside.read(value)) is not None:
             tree[name] = plain
         else:
@@ -103,15 +102,15 @@ def _value(inside: Message | Leaf, value: Any) -> Any:
     return inside.read(value) if isinstance(inside, Leaf) else _read(inside, value, {})
 
 
-def _packed(message: Message, field: Field, wire: int, value: Any) -> Iterator[Any]:
-    """Lists of numbers may come one by one or all at once; nothing else may have a wire type that is not its own."""
-    if not (wire == LENGTH and field.place is Place.ITEM and field.inside.wire == VARINT):
+def _packed(message: Message, field: WireField, wire: int, value: Any) -> Iterator[Any]:
+    """Read a list of numbers, which may be packed; other values must have their own wire type."""
+    if not (wire == LENGTH and field.place is JsonPlace.ITEM and field.inside.wire == VARINT):
         raise ProtobufError(f"{message.name}.{field.name} has wire type {wire}, not {field.inside.wire}")
     return (_value(field.inside, part) for part in varints(value))
 
 
 def _put_entry(inside: Message | Leaf, data: bytes, entries: dict[str, Any]) -> None:
-    """An entry of a map is a message of its own: 1 is the key, 2 the value, and either may be left out."""
+    """Put a map entry into the tree: a message in which 1 is the key, 2 the value, and either may be left out."""
     key, value = "", inside.zero
     for number, wire, part in values(data):
         if number not in (1, 2):

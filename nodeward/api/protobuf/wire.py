@@ -1,7 +1,7 @@
-"""Protobuf's wire format: a message's bytes as numbered values, whatever the message means.
+"""Protobuf's wire format: the bytes of a message as numbered values, whatever the message is.
 
-In goes one message, out come `(field number, wire type, value)` in the order they stand: a number for VARINT, bytes
-for all others. Nested messages are bytes here; `reading` knows what is inside.
+Takes one message; returns `(field number, wire type, value)` in the order they stand: a number for VARINT, bytes for
+all others. Nested messages are bytes here; `reading` knows what is inside.
 
 What must stay true: whatever the bytes, the only exception is `ProtobufError`, and the work is proportional to them.
 """
@@ -27,11 +27,11 @@ _DEEPEST_GROUP: Final = 100
 
 
 class ProtobufError(NodewardError, ValueError):
-    """The bytes are not what they should be; the text says how."""
+    """The bytes are not valid protobuf; the text says why."""
 
 
 def values(data: bytes) -> Iterator[tuple[int, int, Any]]:
-    """The values in one message. A group is passed over, and yields no bytes."""
+    """Iterate over the values in one message. A group is skipped and yields no bytes."""
     at, end = 0, len(data)
     while at < end:
         number, wire, at = _tag(data, at)
@@ -56,7 +56,7 @@ def values(data: bytes) -> Iterator[tuple[int, int, Any]]:
 
 
 def varints(data: bytes) -> Iterator[int]:
-    """The numbers of a packed list."""
+    """Return the numbers of a packed list."""
     at, end = 0, len(data)
     while at < end:
         value, at = _varint(data, at)
@@ -64,7 +64,7 @@ def varints(data: bytes) -> Iterator[int]:
 
 
 def _tag(data: bytes, at: int) -> tuple[int, int, int]:
-    """Field number, wire type, and where the value starts."""
+    """Return field number, wire type, and where the value starts."""
     tag, at = _varint(data, at)
     number, wire = tag >> 3, tag & 7
     if not 0 < number <= _LAST_NUMBER:
@@ -75,7 +75,7 @@ def _tag(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Seven bits a byte, the lowest first; ten bytes hold 64 bits, and what is above them does not count."""
+    """Read a varint: seven bits per byte, the lowest first; bits above 64 are ignored."""
     if at < len(data) and data[at] < 0x80:  # nearly all are tags and lengths of one byte
         return data[at], at + 1
     value = shift = 0
@@ -96,7 +96,7 @@ def _after_fixed(data: bytes, at: int, size: int) -> int:
 
 
 def _after_group(data: bytes, at: int, number: int) -> int:
-    """Where the group that just started has ended. A loop, not recursion: who sends the bytes decides the depth."""
+    """Return where the group that just started ends. A loop, not recursion: the sender decides the depth."""
     inside = [number]
     while inside:
         if at >= len(data):

@@ -1,1 +1,1 @@
-"""Admission: what may change or refuse a write after authorization and before storage. One file per plugin."""
+"""Admission plugins, one file each: they may change or refuse a write after authorization and before storage."""

@@ -1,7 +1,7 @@
-"""The plugins in their order: a write passes all that are on, first those that change, then those that refuse.
+"""The enabled admission plugins in their order: a write passes all of them, first `admit`, then `validate`.
 
-How long each takes is measured for every sixteenth write, and for every write that is refused: reading the clock
-twice for each of two dozen plugins would cost more than most of them do.
+Called by the write path and by subresources. The duration of each plugin is measured for every sixteenth write, and for
+every write that is refused: reading the clock twice for each of two dozen plugins would cost more than most of them do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from nodeward.api.errors import ApiError
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.metrics import Histograms
@@ -20,32 +20,34 @@ _SAMPLED: Final = 16
 Half = tuple[tuple[str, Callable[[Write], None]], ...]
 
 
-class Chain:
-    """Only plugins that override a half are asked for it."""
+class AdmissionChain:
+    """The enabled plugins. Only plugins that override `admit` or `validate` are called for it."""
 
-    def __init__(self, plugins: Sequence[Plugin]) -> None:
+    def __init__(self, plugins: Sequence[AdmissionPlugin]) -> None:
         self.plugins = tuple(plugins)
         self.names = tuple(plugin.name for plugin in plugins)
-        self._waiting = tuple(p.is_early for p in plugins if type(p).is_early is not Plugin.is_early)
-        self._admitting: Half = tuple((p.name, p.admit) for p in plugins if type(p).admit is not Plugin.admit)
+        self._waiting = tuple(p.is_early for p in plugins if type(p).is_early is not AdmissionPlugin.is_early)
+        self._admitting: Half = tuple(
+            (p.name, p.admit) for p in plugins if type(p).admit is not AdmissionPlugin.admit
+        )
         self._validating: Half = tuple(
-            (p.name, p.validate) for p in plugins if type(p).validate is not Plugin.validate
+            (p.name, p.validate) for p in plugins if type(p).validate is not AdmissionPlugin.validate
         )
         self._clock: Clock | None = None
         self._seconds: Histograms | None = None
         self._writes = 0
 
-    def then(self, plugin: Plugin) -> Chain:
-        """This chain and one more."""
-        return Chain((*self.plugins, plugin))
+    def then(self, plugin: AdmissionPlugin) -> AdmissionChain:
+        """Return this chain with one more plugin at its end."""
+        return AdmissionChain((*self.plugins, plugin))
 
-    def timed(self, clock: Clock, seconds: Histograms) -> Chain:
-        """This chain, measured from now on."""
+    def timed(self, clock: Clock, seconds: Histograms) -> AdmissionChain:
+        """Return this chain, with its durations measured from now on."""
         self._clock, self._seconds = clock, seconds
         return self
 
     def is_early(self, write: Write) -> bool:
-        """Whether some plugin would rather see the write a moment later."""
+        """Tell whether a plugin asks to wait for an object that is about to be created."""
         return any(is_early(write) for is_early in self._waiting)
 
     def admit(self, write: Write) -> None:

@@ -6,9 +6,9 @@ from typing import ClassVar, Final
 
 from nodeward.api.core_v1.storage import PersistentVolumeClaim
 from nodeward.api.storage_v1 import StorageClass
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 
-#: How claims named their class before there was a field for it.
+#: The annotation that named a claim's class before there was a field.
 BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _IS_DEFAULT: Final = (
     "storageclass.kubernetes.io/is-default-class",
@@ -16,7 +16,7 @@ _IS_DEFAULT: Final = (
 )
 
 
-class DefaultStorageClass(Plugin):
+class DefaultStorageClass(AdmissionPlugin):
     name: ClassVar[str] = "DefaultStorageClass"
 
     def admit(self, write: Write) -> None:
@@ -30,7 +30,7 @@ class DefaultStorageClass(Plugin):
             claim.spec.storage_class_name = chosen.metadata.name
 
     def _default(self) -> StorageClass | None:
-        """The newest class marked as default; of several as new, the first by name."""
+        """Return the newest class marked as default; of several as new, the first by name."""
         marked = [each for each in self.env.peek_all(StorageClass) if _is_default(each)]
         newest = max((each.metadata.creation_timestamp or "" for each in marked), default="")
         names = [each for each in marked if (each.metadata.creation_timestamp or "") == newest]
@@ -42,5 +42,5 @@ def _is_default(each: StorageClass) -> bool:
 
 
 def class_of(claim: PersistentVolumeClaim) -> str:
-    """The storage class a claim names, "" for none."""
+    """Return the storage class a claim names, "" for none."""
     return claim.metadata.annotations.get(BETA_CLASS) or claim.spec.storage_class_name or ""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from nodeward.api.core_v1.references import Toleration
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 
 SECONDS: Final = 300
 TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
-class DefaultTolerationSeconds(Plugin):
+class DefaultTolerationSeconds(AdmissionPlugin):
     name: ClassVar[str] = "DefaultTolerationSeconds"
 
     def admit(self, write: Write) -> None:

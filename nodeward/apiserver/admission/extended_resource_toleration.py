@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from nodeward.api.core_v1.references import Toleration
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 from nodeward.rules.quota import is_extended
 
 
-class ExtendedResourceToleration(Plugin):
+class ExtendedResourceToleration(AdmissionPlugin):
     name: ClassVar[str] = "ExtendedResourceToleration"
 
     def admit(self, write: Write) -> None:
@@ -29,7 +29,7 @@ class ExtendedResourceToleration(Plugin):
 
 
 def _add_or_replace(tolerations: list[Toleration], wanted: Toleration) -> None:
-    """The same but for its time limit counts as the same toleration."""
+    """Add a toleration, or replace the one that differs in tolerationSeconds only."""
     for position, found in enumerate(tolerations):
         same = (found.key, found.operator, found.value, found.effect)
         if same == (wanted.key, wanted.operator, wanted.value, wanted.effect):

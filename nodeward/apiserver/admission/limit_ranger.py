@@ -1,7 +1,7 @@
-"""LimitRanger: containers without requests or limits get the namespace's, and nobody leaves its ranges.
+"""LimitRanger: fills in requests and limits from the namespace's LimitRanges and refuses what is outside of them.
 
-`admit` fills in and writes down in an annotation what it filled in; `validate` checks minimum, maximum and the ratio
-of limit to request, for containers, whole pods and volume claims, and names everything that is wrong at once.
+`admit` fills in, and records in an annotation what it filled in; `validate` checks minimum, maximum and the ratio of
+limit to request, for containers, whole pods and volume claims, and names all errors at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from nodeward.api.core_v1.cluster import LimitRange, LimitRangeItem
 from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.storage import PersistentVolumeClaim
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 from nodeward.base.quantity import ZERO, Quantity
 from nodeward.rules.pod_resources import pod_limits, pod_requests
 
@@ -23,7 +23,7 @@ _Amounts = Mapping[str, Quantity]
 _NONE: Final[_Amounts] = {}
 
 
-class LimitRanger(Plugin):
+class LimitRanger(AdmissionPlugin):
     name: ClassVar[str] = "LimitRanger"
 
     def admit(self, write: Write) -> None:
@@ -76,7 +76,7 @@ def _fill_in(pod: Pod, limit_range: LimitRange) -> None:
 
 def _fill_container(container: Container, what: str, requests: _Amounts, limits: _Amounts) -> Iterator[str]:
     resources = container.resources
-    # Both are looked at before either is filled, as the note names each by what was missing.
+    # Both are compared before either is filled in: the annotation names what was missing.
     no_request = sorted(name for name in requests if name not in resources.requests)
     no_limit = sorted(name for name in limits if name not in resources.limits)
     resources.requests |= {name: requests[name] for name in no_request}

@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: nothing is created where there is no namespace, or where one is being emptied."""
+"""NamespaceLifecycle: refuses to create objects in a namespace that does not exist or is terminating."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import ClassVar, Final
 from nodeward.api.core_v1.cluster import Namespace
 from nodeward.api.errors import not_found
 from nodeward.api.meta import StatusCause
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 
-#: Namespaces nobody can delete.
+#: Namespaces that cannot be deleted.
 IMMORTAL: Final = ("default", "kube-public", "kube-system")
 
 #: Reviews are answered for any namespace: an error would tell the caller which ones exist.
 _REVIEWS: Final = ("authorization.k8s.io", "localsubjectaccessreviews")
 
 
-class NamespaceLifecycle(Plugin):
+class NamespaceLifecycle(AdmissionPlugin):
     name: ClassVar[str] = "NamespaceLifecycle"
 
     def admit(self, write: Write) -> None:

@@ -1,9 +1,9 @@
-"""NodeDeclaredFeatureValidator: nothing is asked of a node that it does not declare (KEP-5328).
+"""NodeDeclaredFeatureValidator: refuses changes that need features the pod's node does not declare (KEP-5328).
 
-A bound pod is changed only if its node has the features the change needs; which those are is for the library of
-declared features to say, so that a new feature needs no line here. A slice may offer devices made of the node's own
-resources only on nodes that can account for them. Nobody else is looked at: not pods without a node, not their
-creation, status, binding or ephemeral containers.
+An update or resize of a bound pod is allowed only if its node declares the features the change needs, which the library
+of declared features infers, so that a new feature needs no line here. A ResourceSlice may offer devices made of node
+allocatable resources only on nodes that can account for them. Not checked: pods without a node, and the creation,
+status, binding or ephemeral containers of a pod.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import ClassVar
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.resource_v1 import Device, ResourceSlice
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 from nodeward.apiserver.environment import Environment
 from nodeward.base.fielderror import quote
 from nodeward.features import FeatureError, PodInfo, Version
@@ -23,7 +23,7 @@ from nodeward.rules.affinity import selects
 _SLICE_FEATURE = dra_node_allocatable_resources.NAME
 
 
-class NodeDeclaredFeatureValidator(Plugin):
+class NodeDeclaredFeatureValidator(AdmissionPlugin):
     name: ClassVar[str] = "NodeDeclaredFeatureValidator"
 
     def __init__(self, env: Environment) -> None:
@@ -78,7 +78,7 @@ class NodeDeclaredFeatureValidator(Plugin):
                         raise write.refuse(f"node {name} does not support {_SLICE_FEATURE} feature")
 
     def _nodes_of(self, device: Device, offered: ResourceSlice, write: Write) -> list[Node]:
-        """The nodes a device is on, by its own word or by its slice's."""
+        """Return the nodes a device is on, as the device or its slice says."""
         where = device if offered.spec.per_device_node_selection else offered.spec
         if where.node_name:
             node = self.env.peek(Node, where.node_name)

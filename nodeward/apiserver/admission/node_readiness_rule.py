@@ -1,6 +1,6 @@
-"""NodeReadinessRuleConflicts: two rules may not own the same taint on the same nodes.
+"""NodeReadinessRuleConflicts: refuses a second rule that manages the same taint on the same nodes.
 
-One would take off what the other puts on. What a rule must be by itself is validation's business; this is the part of
+One rule would remove what the other adds. What depends on the rule alone is checked by validation; this is the part of
 node-readiness-controller's webhook that has to know the other rules.
 """
 
@@ -10,13 +10,13 @@ from typing import ClassVar
 
 from nodeward.api.errors import invalid as invalid_object
 from nodeward.api.readiness_v1alpha1 import NodeReadinessRule
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 from nodeward.base.fielderror import invalid
 from nodeward.base.fieldpath import ROOT
 from nodeward.rules.readiness_rules import conflict
 
 
-class NodeReadinessRuleConflicts(Plugin):
+class NodeReadinessRuleConflicts(AdmissionPlugin):
     name: ClassVar[str] = "NodeReadinessRuleConflicts"
 
     def validate(self, write: Write) -> None:
@@ -31,6 +31,6 @@ class NodeReadinessRuleConflicts(Plugin):
             for other in self.env.peek_all(NodeReadinessRule)
             if (text := conflict(rule, other))
         ]
-        # A rule that is on its way out, or that only loses its finalizer, harms nobody by what it says.
+        # A rule that is being deleted, or only loses its finalizer, is not checked.
         if faults and rule.metadata.deletion_timestamp is None:
             raise invalid_object(write.kind.group, write.kind.name, write.name, faults)

@@ -1,9 +1,9 @@
-"""NodeRestriction: a kubelet writes only what belongs to its own node.
+"""NodeRestriction: a kubelet may write only what belongs to its own node.
 
-Authorization decides by names alone; this looks at the content. A node may create copies of its static pods, delete
-and evict its pods and report their status; write its own Node (`node_restriction_node`), lease, CSINode and resource
-slices; grow volumes; and ask for tokens of the accounts its pods run as (`node_restriction_tokens`). Other users are
-not looked at.
+Authorization decides by names alone; this plugin checks the content. A node may create mirror pods, delete and evict
+its pods and report their status; write its own Node (`node_restriction_node`), lease, CSINode and resource slices;
+report grown volumes; and request tokens of the accounts its pods run as (`node_restriction_tokens`). Other users are
+not checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nodeward.api.core_v1.storage import PersistentVolumeClaim
 from nodeward.api.errors import not_found
 from nodeward.apiserver.admission.node_restriction_node import check_node
 from nodeward.apiserver.admission.node_restriction_tokens import check_token
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 from nodeward.apiserver.auth.user import NODE_PREFIX, NODES, User
 from nodeward.base.fielderror import quote
 from nodeward.rules.pod_references import MIRROR, api_reference
@@ -25,7 +25,7 @@ from nodeward.rules.pod_references import MIRROR, api_reference
 LEASES: Final = "kube-node-lease"
 
 
-class NodeRestriction(Plugin):
+class NodeRestriction(AdmissionPlugin):
     name: ClassVar[str] = "NodeRestriction"
 
     def admit(self, write: Write) -> None:
@@ -33,7 +33,7 @@ class NodeRestriction(Plugin):
             self._check(write)
 
     def validate(self, write: Write) -> None:
-        # Nothing is filled in on a delete, so the first half is not asked.
+        # `admit` is not called for deletes, so `validate` checks them.
         if write.operation == "DELETE":
             self._check(write)
 
@@ -122,7 +122,7 @@ class NodeRestriction(Plugin):
 
 
 def node_of(user: User) -> str | None:
-    """The node a user is, "" for a node without a name, None for everybody else."""
+    """Return the node a user is, "" for a node without a name, None for everybody else."""
     if user.name.startswith(NODE_PREFIX) and NODES in user.groups:
         return user.name.removeprefix(NODE_PREFIX)
     return None
@@ -148,7 +148,7 @@ def _check_pod_status(node: str, write: Write) -> None:
 
 
 def _check_claim(node: str, write: Write) -> None:
-    """A node that has grown a volume reports its new size, and nothing else."""
+    """Let a node report the new size of a volume it has grown, and nothing else."""
     if write.subresource != "status":
         raise write.refuse("may only update PVC status")
     if write.operation != "UPDATE":
@@ -186,7 +186,7 @@ def _check_lease(node: str, write: Write) -> None:
 
 
 def _check_slice(node: str, write: Write) -> None:
-    """Updates are the authorizer's: it knows whose slice a name is."""
+    """Refuse a slice of another node. Updates are left to the authorizer, which knows whose slice a name is."""
     if write.operation == "CREATE" and write.new.spec.node_name != node:
         raise write.refuse("can only create ResourceSlice with the same NodeName as the requesting node")
     if write.operation == "DELETE" and write.old.spec.node_name != node:

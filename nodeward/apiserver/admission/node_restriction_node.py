@@ -1,6 +1,6 @@
 """What a kubelet may write into a Node: its own only, no taints, and no label that would attract trusted pods.
 
-It may declare its features (KEP-5328), set its readiness gates, and carry a label for each of them
+It may declare its features (KEP-5328), set its readiness gates, and set a label for each of them
 (`readiness-gate.<conditionType>`, KEP-5233), also where the condition type is in a domain of Kubernetes.
 """
 
@@ -56,7 +56,7 @@ def _check_update(me: str, write: Write, new: Node, old: Node) -> None:
     if new.spec.taints != old.spec.taints:
         raise write.refuse(f"{me} is not allowed to modify taints")
     if new.metadata.annotations.get(RECORD_ANNOTATION) != old.metadata.annotations.get(RECORD_ANNOTATION):
-        # The controller takes off the taints that are in it: writing it would be a way to modify taints.
+        # The controller removes the taints that are in it: writing it would be a way to modify taints.
         raise write.refuse(f"{me} is not allowed to modify the annotation {RECORD_ANNOTATION}")
     if new.metadata.owner_references != old.metadata.owner_references:
         raise write.refuse(f"{me} is not allowed to modify ownerReferences")
@@ -66,7 +66,7 @@ def _check_update(me: str, write: Write, new: Node, old: Node) -> None:
 
 
 def forbidden_labels(new: Mapping[str, str], old: Mapping[str, str]) -> list[str]:
-    """The labels that differ although a kubelet may not touch them, sorted."""
+    """Return the changed labels that a kubelet may not change, sorted."""
     changed = {key for key in (*new, *old) if new.get(key) != old.get(key)}
     return sorted(key for key in changed if not _is_allowed(key))
 

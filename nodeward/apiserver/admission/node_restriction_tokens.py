@@ -1,7 +1,7 @@
-"""Which service account tokens a kubelet may ask for: bound to a pod on its node, for an audience that pod names.
+"""Which service account tokens a kubelet may request: bound to a pod on its node, for an audience that pod names.
 
-Unlike upstream: there is no way to allow a node further audiences by authorization
-(`request-serviceaccounts-token-audience`); what the pod's volumes and CSI drivers name is all.
+Unlike upstream: a node cannot be allowed further audiences by authorization (`request-serviceaccounts-token-audience`);
+only those that the pod's volumes and CSI drivers name are allowed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nodeward.base.invariant import InvariantBroken
 
 
 def check_token(node: str, write: Write, env: Environment) -> None:
-    """Refuse a TokenRequest that the kubelet of `node` has no reason to make."""
+    """Refuse a TokenRequest that the kubelet of `node` may not make."""
     request = write.new if write.sent is None else write.sent
     if not isinstance(request, TokenRequest):
         raise InvariantBroken("serviceaccounts/token is written with a TokenRequest")
@@ -67,7 +67,7 @@ def _audiences(pod: Pod, env: Environment) -> Iterator[str]:
 
 
 def _driver(volume: Volume, pod: Pod, env: Environment) -> str:
-    """The CSI driver behind a volume, through claim and persistent volume if need be."""
+    """Return the CSI driver behind a volume, also through a claim and its persistent volume."""
     if volume.csi is not None:
         return volume.csi.driver
     if volume.ephemeral is not None:

@@ -7,11 +7,11 @@ from typing import ClassVar
 from nodeward.api.core_v1.storage import PersistentVolumeClaim
 from nodeward.api.storage_v1 import StorageClass
 from nodeward.apiserver.admission.default_storage_class import class_of
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 from nodeward.base.quantity import ZERO
 
 
-class PersistentVolumeClaimResize(Plugin):
+class PersistentVolumeClaimResize(AdmissionPlugin):
     name: ClassVar[str] = "PersistentVolumeClaimResize"
 
     def validate(self, write: Write) -> None:

@@ -1,7 +1,9 @@
-"""What an admission plugin is: `admit` may change the new object, `validate` may only refuse.
+"""The interface of admission plugins: `admit` may change the new object, `validate` may only refuse.
 
-A plugin raises `ApiError` (403 as a rule) to refuse. It sees every write, subresources included, and says itself
-whether it cares. Plugins are synchronous and read only the caches.
+Called by the admission chain. A plugin raises `ApiError` (403 as a rule) to refuse. It sees every write, subresources
+included, and decides itself whether it concerns it.
+
+What must stay true: plugins are synchronous and read only the watch caches.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from nodeward.apiserver.environment import Environment
 
 @dataclass(slots=True)
 class Write:
-    """One write on its way to the store."""
+    """One write on its way to the store (upstream: admission attributes)."""
 
     operation: str  # CREATE, UPDATE, DELETE
     kind: Kind
@@ -37,7 +39,7 @@ class Write:
         return forbidden(self.kind.group, self.kind.resource, self.name, why)
 
     def is_about(self, resource: str, *subresources: str, group: str = "") -> bool:
-        """Whether this writes `resource` itself, or one of `subresources` below it ("" is the resource itself)."""
+        """Tell whether this writes `resource`, or one of `subresources` below it ("" is the resource itself)."""
         return (
             self.kind.resource == resource
             and self.kind.group == group
@@ -45,8 +47,8 @@ class Write:
         )
 
 
-class Plugin:
-    """One rule of admission. The name is what `--enable-admission-plugins` calls it."""
+class AdmissionPlugin:
+    """One admission plugin. The name is the one in `--enable-admission-plugins`."""
 
     name: ClassVar[str] = ""
 
@@ -54,11 +56,11 @@ class Plugin:
         self.env = env
 
     def is_early(self, write: Write) -> bool:
-        """Whether what the write lacks is about to be made by somebody else, so that waiting a moment helps."""
+        """Tell whether a controller is about to create what the write lacks, so that waiting helps."""
         return False
 
     def admit(self, write: Write) -> None:
-        """Fill in or refuse."""
+        """Change the new object, or refuse the write."""
 
     def validate(self, write: Write) -> None:
-        """Refuse."""
+        """Refuse the write if it breaks the plugin's rule."""

@@ -1,7 +1,7 @@
-"""The admission plugins there are, in the order they run, and the chain of those that are on.
+"""The registry of admission plugins, in the order they run, and the chain of those that are enabled.
 
 A new plugin is a file and a line here. The order is upstream's: namespaces first, quotas last, because what a quota
-counts must not be refused or changed by anybody after it.
+counts must not be refused or changed by a later plugin.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Final
 
-from nodeward.apiserver.admission.chain import Chain
+from nodeward.apiserver.admission.chain import AdmissionChain
 from nodeward.apiserver.admission.default_storage_class import DefaultStorageClass
 from nodeward.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
 from nodeward.apiserver.admission.extended_resource_toleration import ExtendedResourceToleration
@@ -20,22 +20,22 @@ from nodeward.apiserver.admission.node_declared_feature_validator import NodeDec
 from nodeward.apiserver.admission.node_readiness_rule import NodeReadinessRuleConflicts
 from nodeward.apiserver.admission.node_restriction import NodeRestriction
 from nodeward.apiserver.admission.persistent_volume_claim_resize import PersistentVolumeClaimResize
-from nodeward.apiserver.admission.plugin import Plugin
+from nodeward.apiserver.admission.plugin import AdmissionPlugin
 from nodeward.apiserver.admission.pod_resize_validator import PodResizeValidator
 from nodeward.apiserver.admission.priority import Priority
-from nodeward.apiserver.admission.resource_quota import ResourceQuota
-from nodeward.apiserver.admission.runtime_class import RuntimeClass
-from nodeward.apiserver.admission.service_account import ServiceAccount
+from nodeward.apiserver.admission.resource_quota import ResourceQuotaPlugin
+from nodeward.apiserver.admission.runtime_class import RuntimeClassPlugin
+from nodeward.apiserver.admission.service_account import ServiceAccountPlugin
 from nodeward.apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from nodeward.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
 from nodeward.apiserver.environment import Environment
 from nodeward.base.errors import ConfigError
 from nodeward.base.fielderror import quote
 
-PLUGINS: Final[tuple[type[Plugin], ...]] = (
+PLUGINS: Final[tuple[type[AdmissionPlugin], ...]] = (
     NamespaceLifecycle,
     LimitRanger,
-    ServiceAccount,
+    ServiceAccountPlugin,
     NodeRestriction,
     TaintNodesByCondition,
     Priority,
@@ -44,24 +44,24 @@ PLUGINS: Final[tuple[type[Plugin], ...]] = (
     DefaultStorageClass,
     StorageObjectInUseProtection,
     PersistentVolumeClaimResize,
-    RuntimeClass,
+    RuntimeClassPlugin,
     NodeDeclaredFeatureValidator,
     PodResizeValidator,
     NodeReadinessRuleConflicts,
-    ResourceQuota,
+    ResourceQuotaPlugin,
 )
 
-#: Those that have to be asked for, as upstream.
+#: Off unless enabled, as upstream.
 OFF: Final = ("NodeRestriction", "ExtendedResourceToleration")
 
 
-def build(env: Environment, enable: Sequence[str] = (), disable: Sequence[str] = ()) -> Chain:
-    """The chain of the plugins that are `chosen`."""
-    return Chain([plugin(env) for plugin in chosen(enable, disable)])
+def build(env: Environment, enable: Sequence[str] = (), disable: Sequence[str] = ()) -> AdmissionChain:
+    """Make the chain of the plugins that are `chosen`."""
+    return AdmissionChain([plugin(env) for plugin in chosen(enable, disable)])
 
 
-def chosen(enable: Sequence[str] = (), disable: Sequence[str] = ()) -> list[type[Plugin]]:
-    """The plugins that are on by default or named in `enable`, without those in `disable`."""
+def chosen(enable: Sequence[str] = (), disable: Sequence[str] = ()) -> list[type[AdmissionPlugin]]:
+    """Return the plugins that are on by default or named in `enable`, without those in `disable`."""
     known = [plugin.name for plugin in PLUGINS]
     faults = [
         f"{flag} plugin {quote(name)} is unknown{_nearest(name, known)}"

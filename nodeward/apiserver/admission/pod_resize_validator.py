@@ -1,7 +1,7 @@
-"""PodResizeValidator: a bound pod is not resized beyond what its node could ever give, nor on a node that cannot.
+"""PodResizeValidator: refuses a resize beyond the node's allocatable resources, or on a node that cannot resize.
 
-Only the `resize` subresource is looked at, and only when it changed the spec. What other pods hold is not asked:
-that may change, and the kubelet defers a resize that has to wait.
+Only the `resize` subresource is checked, and only when it changed the spec. What other pods use is not considered: that
+may change, and the kubelet defers a resize that has to wait.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import StatusCause
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 from nodeward.apiserver.environment import Environment
 from nodeward.base.fielderror import quote
 from nodeward.base.quantity import ZERO, Quantity
@@ -24,7 +24,7 @@ NODE_CAPACITY: Final = "NodeCapacity"
 UNSUPPORTED_PLATFORM: Final = "UnsupportedPlatform"
 
 
-class PodResizeValidator(Plugin):
+class PodResizeValidator(AdmissionPlugin):
     name: ClassVar[str] = "PodResizeValidator"
 
     def __init__(self, env: Environment) -> None:
@@ -64,7 +64,7 @@ def _lacking(pod: Pod, allocatable: Mapping[str, Quantity]) -> list[str]:
 
 
 def _with_cause(error: ApiError, reason: str) -> ApiError:
-    """The refusal, with a word that programs can read."""
+    """Add a machine-readable cause to the refusal."""
     if error.status.details is not None:
         error.status.details.causes.append(StatusCause(reason=reason))
     return error

@@ -1,6 +1,6 @@
-"""Priority: a pod's priority class becomes its number, and there is one default class at most.
+"""Priority: sets a pod's priority from its priority class, and allows one default class at most.
 
-The number is the server's to compute; a pod that brings another one is refused. Once given it stays.
+The number is computed by the server; a pod that brings another one is refused. Once set it stays.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import ClassVar, Final
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.meta import ObjectMeta
 from nodeward.api.scheduling_v1 import PriorityClass
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 
 _PREEMPT: Final = "PreemptLowerPriority"
 
-#: The classes every cluster has: name, value, description. They hold even before anybody has stored them.
+#: The built-in classes: name, value, description. They are valid even before they are stored.
 SYSTEM_CLASSES: Final = (
     (
         "system-node-critical",
@@ -30,7 +30,7 @@ SYSTEM_CLASSES: Final = (
 
 
 def system_classes() -> list[PriorityClass]:
-    """Fresh objects, as they are to be stored."""
+    """Make the objects of the built-in classes."""
     return [
         PriorityClass(
             metadata=ObjectMeta(name=name), value=value, description=description, preemption_policy=_PREEMPT
@@ -39,7 +39,7 @@ def system_classes() -> list[PriorityClass]:
     ]
 
 
-class Priority(Plugin):
+class Priority(AdmissionPlugin):
     name: ClassVar[str] = "Priority"
 
     def admit(self, write: Write) -> None:
@@ -96,6 +96,6 @@ class Priority(Plugin):
         return found
 
     def _default(self) -> PriorityClass | None:
-        """The default class; of several that a race left, the one with the lowest value."""
+        """Return the default class; of several that a race left, the one with the lowest value."""
         marked = [each for each in self.env.peek_all(PriorityClass) if each.global_default]
         return min(marked, key=lambda each: each.value, default=None)

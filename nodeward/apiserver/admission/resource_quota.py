@@ -1,9 +1,9 @@
-"""ResourceQuota: a namespace uses no more than its quotas allow.
+"""ResourceQuota: refuses writes that would exceed the quotas of their namespace.
 
-Unlike upstream: what is used is counted from the caches at the moment of the write, not read from the quota's status,
-so a new quota holds at once. Writes that were let through but are not in the caches yet are remembered and counted,
-so that many at the same time cannot pass together what only one may. Between several servers on one store that memory
-is not shared: they can overshoot by what is in flight.
+Unlike upstream: usage is counted from the caches at the moment of the write, not read from the quota's status, so a new
+quota holds at once. Writes that were admitted but are not in the caches yet are kept and counted, so that concurrent
+writes cannot exceed a quota together. Several servers on one store do not share these: they can exceed it by what is in
+flight.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
-from nodeward.api.core_v1.cluster import ResourceQuota as Quota
-from nodeward.apiserver.admission.plugin import Plugin, Write
-from nodeward.apiserver.admission.quota_tally import CachedQuotaTally
+from nodeward.api.core_v1.cluster import ResourceQuota
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
+from nodeward.apiserver.admission.quota_usage import CachedQuotaTally
 from nodeward.apiserver.environment import Environment
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.quantity import ZERO, Quantity
 from nodeward.rules import quota as rules
 from nodeward.rules.pod_resources import Amounts, add
 
-#: How long a write that was let through may take to show up; one that failed is forgotten after that.
+#: How long an admitted write may take to appear in the cache; after that it counts as failed.
 PATIENCE_NS: Final = 10 * SECOND_NS
-#: Sums kept; past that all are dropped and counted anew when asked for.
-MOST_TALLIES: Final = 1024
+#: Sums kept; when there are more, all are dropped and counted again when needed.
+MAX_TALLIES: Final = 1024
 
 
 class _Passed(NamedTuple):
-    """A write that was let through: what it adds, and what the cache held before it."""
+    """An admitted write: what it adds, and what the cache held before it."""
 
     adds: Amounts
     revision: int
     deadline_ns: int
 
 
-class ResourceQuota(Plugin):
+class ResourceQuotaPlugin(AdmissionPlugin):
     name: ClassVar[str] = "ResourceQuota"
 
     def __init__(self, env: Environment) -> None:
@@ -51,19 +51,19 @@ class ResourceQuota(Plugin):
         resource = write.kind.qualified_resource
         if resource in rules.UNCOUNTED or not write.kind.is_stored or not _may_use_more(write, resource):
             return
-        quotas = self.env.peek_all(Quota, write.namespace)
+        quotas = self.env.peek_all(ResourceQuota, write.namespace)
         passed = []
         for quota in quotas:
             adds = self._check(write, resource, quota)
             if adds:
                 passed.append((quota.metadata.name, adds))
-        # Only a write that no quota refuses counts for any.
+        # A write counts only once no quota has refused it.
         if not write.is_dry_run:
             for name, adds in passed:
                 self._remember(write, resource, name, adds)
 
-    def _check(self, write: Write, resource: str, quota: Quota) -> Amounts:
-        """What the write adds to the quota's usage; raises if that is too much."""
+    def _check(self, write: Write, resource: str, quota: ResourceQuota) -> Amounts:
+        """Return what the write adds to the quota's usage; raises if that is too much."""
         if not rules.matches(quota, resource, write.new):
             return {}
         name, hard = quota.metadata.name, quota.spec.hard
@@ -87,7 +87,7 @@ class ResourceQuota(Plugin):
             )
         return adds
 
-    def _added(self, write: Write, resource: str, quota: Quota) -> Amounts:
+    def _added(self, write: Write, resource: str, quota: ResourceQuota) -> Amounts:
         now = self.env.clock.now_ns()
         new = rules.usage(resource, write.new, self.env.gates, now)
         if write.old is None or not rules.matches(quota, resource, write.old):
@@ -97,8 +97,8 @@ class ResourceQuota(Plugin):
 
     # -- what is used
 
-    def _used(self, write: Write, resource: str, quota: Quota) -> Amounts:
-        """What counts now: everything in the caches, and what is on its way there."""
+    def _used(self, write: Write, resource: str, quota: ResourceQuota) -> Amounts:
+        """Return the usage: everything in the caches, and admitted writes that are not there yet."""
         if resource in rules.WEIGHED:
             used = self._tally(write, resource, quota).used()
         else:
@@ -114,12 +114,12 @@ class ResourceQuota(Plugin):
                     add(used, passed.adds)
         return used
 
-    def _tally(self, write: Write, resource: str, quota: Quota) -> CachedQuotaTally:
+    def _tally(self, write: Write, resource: str, quota: ResourceQuota) -> CachedQuotaTally:
         scopes = msgspec.json.encode([quota.spec.scopes, quota.spec.scope_selector])
         key = (resource, write.namespace, scopes)
         tally = self._tallies.get(key)
         if tally is None:
-            if len(self._tallies) >= MOST_TALLIES:
+            if len(self._tallies) >= MAX_TALLIES:
                 self._tallies.clear()
 
             def usage_of(obj: Any) -> Amounts:
@@ -143,7 +143,7 @@ class ResourceQuota(Plugin):
 
 
 def _may_use_more(write: Write, resource: str) -> bool:
-    """Whether this sort of write can change what is used."""
+    """Tell whether this kind of write can change the usage."""
     if write.operation == "CREATE":
         return not write.subresource
     if resource == rules.PODS:

@@ -1,4 +1,4 @@
-"""RuntimeClass: a pod that names a runtime class carries its overhead and goes where it can run."""
+"""RuntimeClass: sets overhead, node selector and tolerations of a pod from its runtime class."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import ClassVar
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.references import Toleration
-from nodeward.api.node_v1 import RuntimeClass as Class
-from nodeward.api.node_v1 import Scheduling
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.api.node_v1 import RuntimeClass, Scheduling
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 from nodeward.base.fielderror import quote
 
 _DIFFERS = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 
 
-class RuntimeClass(Plugin):
+class RuntimeClassPlugin(AdmissionPlugin):
     name: ClassVar[str] = "RuntimeClass"
 
     def admit(self, write: Write) -> None:
@@ -45,11 +44,11 @@ class RuntimeClass(Plugin):
                 "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
             )
 
-    def _class(self, write: Write, pod: Pod) -> Class | None:
+    def _class(self, write: Write, pod: Pod) -> RuntimeClass | None:
         name = pod.spec.runtime_class_name
         if name is None:
             return None
-        found = self.env.peek(Class, name)
+        found = self.env.peek(RuntimeClass, name)
         if found is None:
             raise write.refuse(f"pod rejected: RuntimeClass {quote(name)} not found")
         return found
@@ -69,7 +68,7 @@ def _steer(write: Write, pod: Pod, scheduling: Scheduling) -> None:
 
 
 def merge_tolerations(first: Sequence[Toleration], second: Sequence[Toleration]) -> list[Toleration]:
-    """Both lists without those that another one covers; of equal ones the first stays."""
+    """Join both lists without tolerations that another one covers; of equal ones the first stays."""
     every = [*first, *second]
     merged: list[Toleration] = []
     for position, each in enumerate(every):
@@ -82,7 +81,7 @@ def merge_tolerations(first: Sequence[Toleration], second: Sequence[Toleration])
 
 
 def _covers(wide: Toleration, narrow: Toleration) -> bool:
-    """Whether `wide` tolerates all that `narrow` does. `Lt` and `Gt` cover only their equals (KEP-5471)."""
+    """Tell whether `wide` tolerates all that `narrow` does. `Lt` and `Gt` cover only their equals (KEP-5471)."""
     if wide == narrow:
         return True
     if narrow.key != wide.key and (wide.key or wide.operator != "Exists"):

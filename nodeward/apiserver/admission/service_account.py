@@ -1,9 +1,9 @@
-"""ServiceAccount: every pod runs as a service account, and its containers find that account's token mounted.
+"""ServiceAccount: sets a pod's service account and mounts its token into every container.
 
-Copies of static pods are left as they are, and may name neither an account nor a secret: their node wrote them.
+Mirror pods are left as they are, and may name neither an account nor a secret: their node wrote them.
 
-What must stay true: the volume is added once a pod, only if a container lacks a mount at the usual path, and looks
-the same as upstream's letter by letter (`defaultMode` written out), because clients compare.
+What must stay true: the volume is added once per pod, only if a container lacks a mount at the usual path, and is
+exactly upstream's (`defaultMode` written out), because clients compare.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from nodeward.api.core_v1.cluster import Namespace
-from nodeward.api.core_v1.cluster import ServiceAccount as Account
+from nodeward.api.core_v1.cluster import Namespace, ServiceAccount
 from nodeward.api.core_v1.container import Container, EphemeralContainer, VolumeMount
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.references import KeyToPath, LocalObjectReference, ObjectFieldSelector
@@ -25,28 +24,28 @@ from nodeward.api.core_v1.volume import (
     VolumeProjection,
 )
 from nodeward.api.core_v1.volume_sources import DownwardAPIVolumeFile
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 from nodeward.apiserver.environment import Environment
 from nodeward.rules.pod_references import MIRROR, secret_names
 
 DEFAULT: Final = "default"
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 VOLUME_PREFIX: Final = "kube-api-access-"
-#: An hour and seven seconds: a lifetime nobody else asks for, so that such tokens can be told apart.
+#: An hour and seven seconds: an unusual lifetime, by which these tokens are recognized.
 TOKEN_SECONDS: Final = 3607
 _ENFORCE: Final = "kubernetes.io/enforce-mountable-secrets"
 
 
-class ServiceAccount(Plugin):
+class ServiceAccountPlugin(AdmissionPlugin):
     name: ClassVar[str] = "ServiceAccount"
 
     def __init__(self, env: Environment) -> None:
         super().__init__(env)
-        # The same in every pod, and only ever read.
+        # Shared by all pods and never changed.
         self._source = _token_source()
 
     def is_early(self, write: Write) -> bool:
-        """The default account of a young namespace is on its way."""
+        """Wait while the default account of a new namespace does not exist yet."""
         if write.operation != "CREATE" or not write.is_about("pods"):
             return False
         pod: Pod = write.new
@@ -55,7 +54,7 @@ class ServiceAccount(Plugin):
             return False
         home = self.env.peek(Namespace, write.namespace)
         is_young = home is not None and home.metadata.deletion_timestamp is None
-        return is_young and self.env.peek(Account, DEFAULT, write.namespace) is None
+        return is_young and self.env.peek(ServiceAccount, DEFAULT, write.namespace) is None
 
     def admit(self, write: Write) -> None:
         if write.operation != "CREATE" or not write.is_about("pods"):
@@ -84,11 +83,11 @@ class ServiceAccount(Plugin):
             else:
                 self._check_secrets(write, write.new, ephemeral=False)
 
-    def _account(self, write: Write, pod: Pod) -> Account:
+    def _account(self, write: Write, pod: Pod) -> ServiceAccount:
         name = pod.spec.service_account_name
         if not name:
             raise write.refuse(f"no service account specified for pod {write.namespace}/{pod.metadata.name}")
-        account = self.env.peek(Account, name, write.namespace)
+        account = self.env.peek(ServiceAccount, name, write.namespace)
         if account is None:
             raise write.refuse(
                 f'error looking up service account {write.namespace}/{name}: serviceaccount "{name}" not found'
@@ -133,8 +132,8 @@ def _check_mirror(write: Write, pod: Pod) -> None:
             raise write.refuse("a mirror pod may not use ServiceAccountToken volume projections")
 
 
-def _mounts_token(account: Account, pod: Pod) -> bool:
-    """The pod's own wish goes first, then the account's; the default is yes."""
+def _mounts_token(account: ServiceAccount, pod: Pod) -> bool:
+    """Tell whether to mount a token: the pod decides, then the account; the default is yes."""
     for wish in (pod.spec.automount_service_account_token, account.automount_service_account_token):
         if wish is not None:
             return wish
@@ -142,7 +141,7 @@ def _mounts_token(account: Account, pod: Pod) -> bool:
 
 
 def _token_source() -> ProjectedVolumeSource:
-    """Token, certificate authority and namespace, in one directory."""
+    """Make the projected volume of token, certificate authority and namespace."""
     namespace = ObjectFieldSelector(api_version="v1", field_path="metadata.namespace")
     return ProjectedVolumeSource(
         default_mode=0o644,
@@ -166,8 +165,8 @@ def _token_source() -> ProjectedVolumeSource:
     )
 
 
-def _strange_secrets(pod: Pod, account: Account, mountable: set[str]) -> Iterator[tuple[str, str]]:
-    """What a pod names that its account does not, for accounts that insist."""
+def _strange_secrets(pod: Pod, account: ServiceAccount, mountable: set[str]) -> Iterator[tuple[str, str]]:
+    """Return the secrets a pod names that its account does not list, for accounts that enforce the list."""
     for volume in pod.spec.volumes:
         if volume.secret is not None and volume.secret.secret_name not in mountable:
             yield f'volume with secret.secretName="{volume.secret.secret_name}"', "secret"

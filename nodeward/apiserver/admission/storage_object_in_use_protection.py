@@ -1,12 +1,12 @@
-"""StorageObjectInUseProtection: volumes and claims get a finalizer, so that they outlive their use."""
+"""StorageObjectInUseProtection: adds the finalizers that keep volumes and claims while they are in use."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 
-#: Group and resource, and the finalizer its controller takes off once nobody uses the object.
+#: Group and resource, and the finalizer that its controller removes once the object is not in use.
 FINALIZERS: Final = {
     ("", "persistentvolumes"): "kubernetes.io/pv-protection",
     ("", "persistentvolumeclaims"): "kubernetes.io/pvc-protection",
@@ -14,7 +14,7 @@ FINALIZERS: Final = {
 }
 
 
-class StorageObjectInUseProtection(Plugin):
+class StorageObjectInUseProtection(AdmissionPlugin):
     name: ClassVar[str] = "StorageObjectInUseProtection"
 
     def admit(self, write: Write) -> None:

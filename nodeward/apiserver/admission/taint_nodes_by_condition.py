@@ -1,16 +1,16 @@
-"""TaintNodesByCondition: a new node is tainted as not ready, so that nothing lands on it before it is."""
+"""TaintNodesByCondition: taints a new node as not ready, so that no pod is scheduled to it before it is."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Final
 
 from nodeward.api.core_v1.references import Taint
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 
 
-class TaintNodesByCondition(Plugin):
+class TaintNodesByCondition(AdmissionPlugin):
     name: ClassVar[str] = "TaintNodesByCondition"
 
     def admit(self, write: Write) -> None:

@@ -1,5 +1,5 @@
-"""Who is asking, and may they: authentication, impersonation, RBAC, the node authorizer, reviews.
+"""Authentication, impersonation, RBAC, the node authorizer, access reviews and service-account tokens.
 
-Pure cores: each is handed what it needs (headers, certificates, objects, the time) and answers at once. The API
-server feeds them from its watch cache and turns their answers into HTTP.
+Pure: each function is given what it needs (headers, certificates, objects, the time) and returns at once. `security.py`
+feeds them from the watch caches and turns their results into HTTP answers.
 """

@@ -1,8 +1,8 @@
-"""Who is asking: from the client certificate, or from the bearer token, or nobody in particular.
+"""Authentication: the user of a client certificate or of a bearer token, or `system:anonymous`.
 
-A certificate wins over a token. Whoever shows neither is `system:anonymous` (if that is allowed), and authorization
-decides how far they get; whoever shows a token that is not valid is turned away, anonymous or not. Every user who
-proved who they are is also in the group `system:authenticated`.
+Called by `security.py`; service-account tokens are verified by `tokens.py`. A certificate wins over a token. A request
+with neither is anonymous (if that is allowed), and authorization decides what it may do; a request with an invalid
+token gets 401. Every authenticated user is also in the group `system:authenticated`.
 
 Headers are as ASGI gives them: pairs of bytes, names in lower case.
 """
@@ -31,7 +31,7 @@ INVALID_TOKEN: Final = "invalid bearer token"
 
 
 class TokenAnswer(msgspec.Struct, frozen=True):
-    """What became of a bearer token: a user and the audiences it speaks for, or why not."""
+    """The result for a bearer token: a user and its audiences, or why the token is not valid."""
 
     user: User | None = None
     audiences: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class TokenAnswer(msgspec.Struct, frozen=True):
 
 
 class Authenticator:
-    """Answers for one server. `tokens` are static ones; `verifier` knows service accounts."""
+    """The authenticator of one server. `tokens` are static ones; `verifier` verifies service-account tokens."""
 
     __slots__ = ("_allows_anonymous", "_audiences", "_tokens", "_verifier")
 
@@ -51,7 +51,7 @@ class Authenticator:
         audiences: Sequence[str] = (),
         allows_anonymous: bool = True,
     ) -> None:
-        # By digest: looking a token up tells nothing about the tokens there are.
+        # By digest: the time of a lookup tells nothing about the tokens.
         self._tokens = {_digest(token): authenticated(user) for token, user in (tokens or {}).items()}
         self._verifier = verifier
         self._audiences = tuple(audiences)
@@ -60,7 +60,7 @@ class Authenticator:
     def authenticate(
         self, *, peer_subject: User | Mapping[str, Any] | None, headers: Headers, now_ns: int
     ) -> User | None:
-        """The user, or None: answer 401.
+        """Return the user, or None: answer 401.
 
         `peer_subject` is what `certificate_user` made of the client certificate (cheap), or `getpeercert()` itself.
         """
@@ -76,11 +76,11 @@ class Authenticator:
     def authenticate_token(
         self, token: str, *, now_ns: int, audiences: Sequence[str] | None = None
     ) -> TokenAnswer:
-        """Whose token it is, for `audiences` (default: those of this server)."""
+        """Return whose token it is, for `audiences` (default: those of this server)."""
         asked = self._audiences if audiences is None else tuple(audiences)
         known = self._tokens.get(_digest(token))
         if known is not None:
-            # A static token says nothing of audiences, so it speaks for this server only.
+            # A static token has no audiences, so it is valid for this server only.
             spoken = tuple(audience for audience in self._audiences if audience in asked)
             return TokenAnswer(known, spoken) if spoken or not asked else TokenAnswer(error=INVALID_TOKEN)
         if self._verifier is None:
@@ -99,14 +99,14 @@ def _digest(token: str) -> bytes:
 
 
 def authenticated(user: User) -> User:
-    """`user`, in the group of all who proved who they are."""
+    """Return `user` with the group `system:authenticated`."""
     if user.name == ANONYMOUS or AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
     return user.with_groups(AUTHENTICATED)
 
 
 def bearer_token(headers: Headers) -> str | None:
-    """The token in `Authorization: Bearer ...`, if there is one; other schemes are not looked at."""
+    """Return the token in `Authorization: Bearer ...`, if there is one; other schemes are ignored."""
     for name, value in headers:
         if name == b"authorization":
             parts = value.decode("latin-1").strip().split(" ", 2)
@@ -117,9 +117,9 @@ def bearer_token(headers: Headers) -> str | None:
 
 
 def certificate_user(certificate: Mapping[str, Any], der: bytes | None = None) -> User | None:
-    """The user a verified client certificate speaks for, as `ssl` describes the certificate: CN, and O as groups.
+    """Return the user of a verified client certificate, as `ssl` describes it: CN, and O as groups.
 
-    Call it once a connection. `der` are the bytes of the certificate, for the credential id in `extra`.
+    Call it once per connection. `der` are the bytes of the certificate, for the credential id in `extra`.
     """
     name, uids, groups = "", [], []
     for part in certificate.get("subject", ()):
@@ -131,7 +131,7 @@ def certificate_user(certificate: Mapping[str, Any], der: bytes | None = None) -
                     groups.append(value)
                 case _ if key in _UID_OIDS:
                     uids.append(value)
-    # Two uids, or an empty one, are nobody.
+    # Two uids, or an empty one, are not valid.
     if not name or len(uids) > 1 or "" in uids:
         return None
     extra = {} if der is None else {CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)}

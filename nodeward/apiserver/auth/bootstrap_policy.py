@@ -1,7 +1,7 @@
-"""The objects every cluster starts with: default roles and bindings, made from the tables beside this file.
+"""The default RBAC objects of a cluster, made from the tables in `bootstrap_roles` and `bootstrap_controllers`.
 
-`bootstrap_objects` gives what Kubernetes 1.37 would create; `reconcile` (in the module of that name) says what to
-write when some of it is there already. Aggregated roles come without rules: `rules.aggregate` adds them up.
+`bootstrap_objects` returns what Kubernetes 1.37 would create; `reconcile.py` decides what to write when some of it
+exists. Aggregated roles come without rules: `rules.aggregate` adds them up.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VERBS = {
 
 
 def bootstrap_objects(gates: Container[str] = ()) -> list[KubeObject]:
-    """Cluster roles, cluster role bindings, roles, role bindings; `gates` are the feature gates that are on."""
+    """Return cluster roles, cluster role bindings, roles, role bindings; `gates` are the enabled gates."""
     return [
         *_cluster_roles(gates),
         *_cluster_role_bindings(gates),
@@ -58,7 +58,7 @@ def bootstrap_objects(gates: Container[str] = ()) -> list[KubeObject]:
 
 
 def node_rules(gates: Container[str] = ()) -> list[PolicyRule]:
-    """What every node may do; the node authorizer narrows it down."""
+    """Return what every node may do; the node authorizer narrows it down."""
     return _rules("system:node", table.CLUSTER_ROLES["system:node"], gates)
 
 
@@ -127,7 +127,7 @@ def _subjects(text: str) -> list[Subject]:
 
 
 def parse(text: str) -> list[PolicyRule]:
-    """The rules of a role, from the words of the table."""
+    """Parse the rules of a role from the text of the table."""
     lines: list[str] = []
     for line in text.splitlines():
         if ": " in line:

@@ -1,7 +1,7 @@
-"""Nobody grants what they do not hold: the checks before a role or a binding is written.
+"""Privilege escalation checks before a role or a binding is written: nobody grants what they do not hold.
 
-A member of `system:masters` may do anything; so may whoever holds the verb `escalate` on the role, or `bind` on the
-role that a binding refers to. Everybody else must already hold every permission they hand out.
+Called by `rbac_guard.py`. A member of `system:masters` may grant anything; so may a user with the verb `escalate` on
+the role, or `bind` on the role that a binding refers to. Everybody else must hold every permission they grant.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EVERYTHING = (
 
 
 def not_held(rbac: RbacAuthorizer, user: User, namespace: str, rules: Sequence[PolicyRule]) -> str:
-    """What `user` would grant without holding it, as the message to refuse with; empty when all is held."""
+    """Return the permissions `user` would grant without holding them, as the message; empty when all are held."""
     held, unresolved = rbac.rules_for(user, namespace)
     uncovered = covers(held, rules)
     if not uncovered:

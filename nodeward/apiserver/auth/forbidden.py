@@ -1,4 +1,4 @@
-"""The 403 a refused user sees: what they tried, and where, in the words kubectl prints."""
+"""The 403 of authorization, in the words kubectl prints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HARMLESS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def forbidden_message(attributes: Attributes) -> str:
-    """`User "jane" cannot list resource "pods" in API group "" in the namespace "default"`."""
+    """Return `User "jane" cannot list resource "pods" in API group "" in the namespace "default"`."""
     who = quote(attributes.user.name)
     if not attributes.is_resource_request:
         return f"User {who} cannot {attributes.verb} path {quote(attributes.path)}"
@@ -27,7 +27,7 @@ def forbidden_message(attributes: Attributes) -> str:
 
 
 def forbidden(attributes: Attributes, reason: str = "") -> ApiError:
-    """The answer to a request that no authorizer allowed."""
+    """Make the error for a request that no authorizer allowed."""
     message = forbidden_message(attributes).translate(_HARMLESS)
     if reason:
         message = f"{message}: {reason}"

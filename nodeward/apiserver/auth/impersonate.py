@@ -1,9 +1,9 @@
-"""Acting as somebody else: the `Impersonate-*` headers, and whether the caller may.
+"""Impersonation: the `Impersonate-*` headers, and whether the caller may use them. Called by `security.py`.
 
-There are two ways to be allowed. The old way: the verb `impersonate` on each thing assumed (user, groups, uid,
-extra). The constrained ways, tried first: `impersonate:<mode>` on who is assumed, and
-`impersonate-on:<mode>:<verb>` on what is then done; a mode fits a kind of user (a node, a service account, others).
-The caller sees the refusal of the first mode that fits.
+There are two ways to be allowed. The classic way: the verb `impersonate` on each thing assumed (user, groups, uid,
+extra). The constrained ways, tried first: `impersonate:<mode>` on who is assumed, and `impersonate-on:<mode>:<verb>` on
+what is then done; a mode fits a kind of user (a node, a service account, others). The caller sees the refusal of the
+first mode that fits.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _EXTRA: Final = b"impersonate-extra-"
 
 
 def wanted_user(headers: Headers) -> User | None:
-    """Whom the headers ask to act as, exactly as they say it; None when they do not ask."""
+    """Return the user the headers name; None when there are no such headers."""
     name = uid = ""
     groups: list[str] = []
     extra: dict[str, tuple[str, ...]] = {}
@@ -76,7 +76,7 @@ def wanted_user(headers: Headers) -> User | None:
 
 
 def _printed(user: User) -> str:
-    """The user as Kubernetes' own message shows it."""
+    """Format the user as Kubernetes' own message shows it."""
 
     def strings(values: Sequence[str]) -> str:
         return "{" + ", ".join(quote(value) for value in values) + "}"
@@ -90,7 +90,7 @@ def _printed(user: User) -> str:
 
 
 def impersonate(attributes: Attributes, wanted: User, authorize: Authorize) -> User:
-    """The user to go on as: `wanted`, with the groups that follow from the name. 403 if the caller may not.
+    """Return the user to continue as: `wanted`, with the groups that follow from the name. Raises 403.
 
     `attributes` are those of the request itself, with the real caller as the user.
     """
@@ -118,7 +118,7 @@ def _is_only_a_name(user: User) -> bool:
 
 
 def _is_own_node(wanted: User, caller: User) -> bool:
-    """A pod's service account may act as the node that the pod runs on."""
+    """Tell whether a pod's service account impersonates the node that the pod runs on."""
     node = split_node(wanted.name)
     return (
         node is not None
@@ -149,7 +149,7 @@ _MODES: Final = (
 
 
 class _Attempt:
-    """One mode tried for one request; the empty mode is the old, unconstrained way."""
+    """One mode tried for one request; the empty mode is the classic, unconstrained way."""
 
     __slots__ = ("_attributes", "_authorize", "_caller", "_mode", "_verb")
 
@@ -183,7 +183,7 @@ class _Attempt:
         return replace(wanted, groups=groups)
 
     def _check_name(self, wanted: User) -> tuple[str, ...]:
-        """The groups of the assumed user: as asked, or those that a node or service account always has."""
+        """Return the groups of the assumed user: as asked, or those a node or service account always has."""
         group, groups = (_GROUP if self._mode else ""), wanted.groups
         about = self._about(group, "users", wanted.name)
         node = split_node(wanted.name) if self._mode else None
@@ -237,7 +237,7 @@ _PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 
 
 def _extra_fault(extra: Mapping[str, Sequence[str]]) -> str:
-    """What is wrong with extra keys or values, by the stricter rules of the constrained modes."""
+    """Return what is wrong with extra keys or values, by the stricter rules of the constrained modes."""
     for key, values in extra.items():
         domain, slash, path = key.partition("/")
         if not key:

@@ -1,8 +1,8 @@
-"""What a node may do: its own Node, Lease and CSINode, and what the pods bound to it need.
+"""The node authorizer: a node may use its own Node, Lease and CSINode, and the objects its pods refer to.
 
-A node is a user called `system:node:<name>` in the group `system:nodes`. Everything that can be told apart by object
-is decided here with the graph; the rest follows the fixed rules of the role `system:node`. This authorizer allows or
-has no opinion, and says why it has none. What a node may write into an object is for the NodeRestriction admission.
+A node is a user called `system:node:<name>` in the group `system:nodes`. What depends on the object is decided here
+with the graph; the rest follows the fixed rules of the role `system:node`. This authorizer allows or has no opinion,
+with a reason. What a node may write into an object is for the NodeRestriction admission plugin.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from nodeward.apiserver.auth.user import (
     NODE_PREFIX,
     NODES,
     Attributes,
-    Decision,
+    Authorization,
+    AuthorizerDecision,
     User,
-    Verdict,
 )
 from nodeward.base.fielderror import quote
 from nodeward.base.invariant import invariant
@@ -34,14 +34,14 @@ _OWN: Final = ("get", "create", "update", "patch", "delete")
 
 
 def node_name(user: User) -> str | None:
-    """The node that `user` is; None if it is none, empty if it does not say which."""
+    """Return the node that `user` is; None if it is none, empty if it has no name."""
     if not user.name.startswith(NODE_PREFIX) or NODES not in user.groups:
         return None
     return user.name[len(NODE_PREFIX) :]
 
 
 class NodeAuthorizer:
-    """Decides for nodes, by `graph`; has no opinion on anybody else."""
+    """Decides for nodes, by `graph`; has no opinion on other users."""
 
     __slots__ = ("_by_resource", "_gates", "_granted", "_graph")
 
@@ -64,7 +64,7 @@ class NodeAuthorizer:
             ("coordination.k8s.io", "leases"): self._lease,
         }
 
-    def authorize(self, attributes: Attributes) -> Decision:
+    def authorize(self, attributes: Attributes) -> Authorization:
         node = node_name(attributes.user)
         if node is None:
             return NO_OPINION
@@ -78,21 +78,21 @@ class NodeAuthorizer:
         wanted = (attributes.verb, attributes.group, attributes.resource, attributes.subresource)
         return ALLOWED if wanted in self._granted else NO_OPINION
 
-    def _related(self, node: str, asked: Attributes) -> Decision:
+    def _related(self, node: str, asked: Attributes) -> Authorization:
         if not asked.name:
             return _no("No Object name found")
         if self._graph.is_related(node, asked.resource, asked.namespace, asked.name):
             return ALLOWED
         return _no(f"no relationship found between node '{node}' and this object")
 
-    def _get(self, node: str, asked: Attributes) -> Decision:
+    def _get(self, node: str, asked: Attributes) -> Authorization:
         if asked.verb != "get":
             return _no("can only get individual resources of this type")
         if asked.subresource:
             return _no("cannot get subresource")
         return self._related(node, asked)
 
-    def _read_one(self, node: str, asked: Attributes) -> Decision:
+    def _read_one(self, node: str, asked: Attributes) -> Authorization:
         if asked.verb not in _READS:
             return _no("can only read resources of this type")
         if asked.subresource:
@@ -101,14 +101,14 @@ class NodeAuthorizer:
             return _no("can only read namespaced object of this type")
         return self._related(node, asked)
 
-    def _claim(self, node: str, asked: Attributes) -> Decision:
+    def _claim(self, node: str, asked: Attributes) -> Authorization:
         if asked.subresource != "status":
             return self._get(node, asked)
         if asked.verb not in ("update", "patch"):
             return _no("can only get/update/patch this type")
         return self._related(node, asked)
 
-    def _service_account(self, node: str, asked: Attributes) -> Decision:
+    def _service_account(self, node: str, asked: Attributes) -> Authorization:
         if asked.verb == "get" and not asked.subresource:
             return self._read_one(node, asked)
         if asked.verb != "create" or not asked.name:
@@ -117,17 +117,17 @@ class NodeAuthorizer:
             return _no("can only create token subresource of serviceaccount")
         return self._related(node, asked)
 
-    def _lease(self, node: str, asked: Attributes) -> Decision:
+    def _lease(self, node: str, asked: Attributes) -> Authorization:
         if asked.verb not in _OWN:
             return _no("can only get, create, update, patch, or delete a node lease")
         if asked.namespace != _LEASES:
             return _no(f"can only access leases in the {quote(_LEASES)} system namespace")
-        # A create does not say the name yet; admission looks at it.
+        # A create has no name yet; admission checks it.
         if asked.verb != "create" and asked.name != node:
             return _no("can only access node lease with the same name as the requesting node")
         return ALLOWED
 
-    def _csi_node(self, node: str, asked: Attributes) -> Decision:
+    def _csi_node(self, node: str, asked: Attributes) -> Authorization:
         match asked.subresource:
             case "":
                 if asked.verb not in _OWN:
@@ -143,7 +143,7 @@ class NodeAuthorizer:
             return _no("can only access CSINode with the same name as the requesting node")
         return ALLOWED
 
-    def _slice(self, node: str, asked: Attributes) -> Decision:
+    def _slice(self, node: str, asked: Attributes) -> Authorization:
         if asked.subresource:
             return _no("cannot authorize ResourceSlice subresources")
         match asked.verb:
@@ -161,8 +161,8 @@ class NodeAuthorizer:
                     "get, watch, list, create, update, patch, delete, deletecollection"
                 )
 
-    def _node(self, node: str, asked: Attributes) -> Decision:
-        # Compared by name, not by the graph: a node looks for its Node before it makes it.
+    def _node(self, node: str, asked: Attributes) -> Authorization:
+        # Compared by name, not by the graph: a node reads its Node before it creates it.
         match asked.subresource, asked.verb:
             case ("", "create" | "update" | "patch") | ("status", "update" | "patch"):
                 return ALLOWED
@@ -175,7 +175,7 @@ class NodeAuthorizer:
             case _:
                 return NO_OPINION
 
-    def _pod(self, node: str, asked: Attributes) -> Decision:
+    def _pod(self, node: str, asked: Attributes) -> Authorization:
         match asked.subresource, asked.verb:
             case "", "get":
                 return self._get(node, asked)
@@ -192,7 +192,7 @@ class NodeAuthorizer:
 
 
 def _granted(rules: list[PolicyRule]) -> frozenset[tuple[str, str, str, str]]:
-    """Plain rules as the set of what they grant: verb, group, resource, subresource."""
+    """Return plain rules as the set of what they grant: verb, group, resource, subresource."""
     found = set()
     for rule in rules:
         is_plain = not rule.resource_names and not rule.non_resource_urls
@@ -206,8 +206,8 @@ def _granted(rules: list[PolicyRule]) -> frozenset[tuple[str, str, str, str]]:
     return frozenset(found)
 
 
-_Check: TypeAlias = Callable[[str, Attributes], Decision]
+_Check: TypeAlias = Callable[[str, Attributes], Authorization]
 
 
-def _no(reason: str) -> Decision:
-    return Decision(Verdict.NO_OPINION, reason)
+def _no(reason: str) -> Authorization:
+    return Authorization(AuthorizerDecision.NO_OPINION, reason)

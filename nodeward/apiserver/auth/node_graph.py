@@ -1,8 +1,8 @@
-"""Which objects have to do with which node: pods are bound to nodes, and refer to secrets, config maps, claims.
+"""The graph behind the node authorizer: pods are bound to nodes, and refer to secrets, config maps, claims.
 
-The API server feeds in pods, persistent volumes, volume attachments and resource slices; only names are kept.
-An object has to do with a node if a pod of that node refers to it, or if it is behind a claim that such a pod uses:
-secret -> volume -> claim -> pod -> node.
+`security.py` feeds in pods, persistent volumes, volume attachments and resource slices; only names are kept. An object
+is related to a node if a pod of that node refers to it, or if it is behind a claim that such a pod uses: secret ->
+volume -> claim -> pod -> node.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class NodeGraph:
         self._slices.pop(name, None)
 
     def is_related(self, node: str, resource: str, namespace: str, name: str) -> bool:
-        """Whether the object has to do with `node`, which is not empty."""
+        """Tell whether the object is related to `node`, which is not empty."""
         match resource:
             case "pods":
                 bound = self._pods.get((namespace, name))
@@ -120,8 +120,8 @@ class NodeGraph:
 
 
 def pod_things(pod: Pod) -> Iterator[Thing]:
-    """Everything a bound pod gives its node access to."""
-    # A node writes mirror pods itself, so such a pod must give it nothing.
+    """Return everything a bound pod gives its node access to."""
+    # A node writes mirror pods itself, so such a pod must grant it nothing.
     if MIRROR in pod.metadata.annotations:
         return
     spec, namespace = pod.spec, pod.metadata.namespace
@@ -205,12 +205,12 @@ def _resource_claims(pod: Pod) -> Iterator[str]:
 
 
 def volume_secrets(spec: PersistentVolumeSpec, claim_namespace: str) -> Iterator[_Name]:
-    """The secrets that a node needs for a volume: namespace and name."""
+    """Return the secrets that a node needs for a volume: namespace and name."""
     if spec.azure_file is not None:
         if spec.azure_file.secret_name:
             yield spec.azure_file.secret_namespace or claim_namespace, spec.azure_file.secret_name
     elif spec.csi is not None:
-        # Those for controllers are not the node's business.
+        # Secrets for controllers are not needed by the node.
         csi = spec.csi
         for ref in (csi.node_publish_secret_ref, csi.node_stage_secret_ref, csi.node_expand_secret_ref):
             if ref is not None and ref.name:

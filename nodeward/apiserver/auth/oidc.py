@@ -1,4 +1,4 @@
-"""OIDC discovery: where others learn how to check our service-account tokens. Documents out, as JSON bytes."""
+"""OIDC discovery: how others verify our service-account tokens. Returns documents as JSON bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CACHE_CONTROL: Final = "public, max-age=3600"
 
 
 def openid_configuration(issuer: str, keys: Iterable[TokenKey], *, jwks_uri: str) -> bytes:
-    """The discovery document. `jwks_uri` is where the keys are served, usually https://HOST:PORT/openid/v1/jwks."""
+    """Return the discovery document. `jwks_uri` is usually https://HOST:PORT/openid/v1/jwks."""
     parts = urlsplit(issuer)
     if parts.scheme != "https":
         raise ConfigError(f"issuer URL must use https scheme, got: {issuer}")
@@ -42,5 +42,5 @@ def openid_configuration(issuer: str, keys: Iterable[TokenKey], *, jwks_uri: str
 
 
 def json_web_keys(keys: Iterable[TokenKey]) -> bytes:
-    """The public halves of the keys."""
+    """Return the public keys as a JWKS document."""
     return msgspec.json.encode({"keys": [key.jwk for key in keys]})

@@ -1,11 +1,11 @@
-"""RBAC: who was granted what, by which binding of which role.
+"""The RBAC authorizer: what a user was granted, by which binding of which role.
 
-The API server feeds roles and bindings in (`replace`, `upsert`, `remove`) and asks `authorize`. Roles only ever
-grant, so the answer is ALLOW or NO_OPINION, never DENY.
+`security.py` feeds roles and bindings in (`replace`, `upsert`, `remove`) and calls `authorize`. Roles only grant, so
+the answer is ALLOW or NO_OPINION, never DENY.
 
-Speed: bindings are indexed by subject, and what is found for a question is remembered until any role or binding
-changes. The name of the object is not part of a remembered question (a node agent reads thousands of names): an
-answer is one decision for every name, plus the names that some rule singles out.
+Speed: bindings are indexed by subject, and the result for a question is kept until any role or binding changes. The
+name of the object is not part of the question (a node agent reads thousands of names): a result is one decision for
+every name, plus the names that some rule singles out.
 """
 
 from __future__ import annotations
@@ -24,20 +24,27 @@ from nodeward.api.rbac_v1 import (
     Subject,
 )
 from nodeward.apiserver.auth.rules import ALL, path_matches, resource_matches, verb_matches
-from nodeward.apiserver.auth.user import NO_OPINION, Attributes, Decision, User, Verdict, service_account_name
+from nodeward.apiserver.auth.user import (
+    NO_OPINION,
+    Attributes,
+    Authorization,
+    AuthorizerDecision,
+    User,
+    service_account_name,
+)
 from nodeward.base.fielderror import quote
 from nodeward.base.invariant import InvariantBroken, invariant
 
-#: How many questions are remembered; when there are more, all are forgotten.
+#: Results kept; when there are more, all are dropped.
 REMEMBERED: Final = 65_536
 
 _Key: TypeAlias = tuple[str, str]
 #: For every name, and for the names that rules single out.
-_Answer: TypeAlias = tuple[Decision, dict[str, Decision] | None]
+_Answer: TypeAlias = tuple[Authorization, dict[str, Authorization] | None]
 
 
 class _Binding:
-    """What this room needs of a binding; `namespace` is empty for a cluster role binding."""
+    """The parts of a binding used here; `namespace` is empty for a cluster role binding."""
 
     __slots__ = ("name", "namespace", "role_ref", "subjects")
 
@@ -76,7 +83,7 @@ def _describe_subject(subject: Subject, namespace: str) -> str:
 
 
 class RbacAuthorizer:
-    """Roles and bindings, and the answers that follow from them. Used from one thread."""
+    """Roles and bindings, and the decisions that follow from them. Used from one thread."""
 
     __slots__ = ("_answers", "_bindings", "_by_subject", "_cluster_roles", "_roles")
 
@@ -92,7 +99,7 @@ class RbacAuthorizer:
     # Feeding.
 
     def replace(self, kind: str, objects: Iterable[KubeObject]) -> None:
-        """All objects of `kind`, instead of those known before."""
+        """Replace all objects of `kind`."""
         match kind:
             case "ClusterRole":
                 self._cluster_roles.clear()
@@ -109,7 +116,7 @@ class RbacAuthorizer:
             self.upsert(kind, item)
 
     def upsert(self, kind: str, obj: KubeObject) -> None:
-        """An object was added or changed."""
+        """Add or replace an object."""
         self._answers.clear()
         meta = obj.metadata
         match kind, obj:
@@ -125,7 +132,7 @@ class RbacAuthorizer:
                 raise InvariantBroken(f"not a {kind} that RBAC knows: {type(obj).__name__}")
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
-        """An object is gone; `namespace` is empty for cluster-wide kinds."""
+        """Remove an object; `namespace` is empty for cluster-scoped kinds."""
         self._answers.clear()
         match kind:
             case "ClusterRole":
@@ -158,8 +165,8 @@ class RbacAuthorizer:
 
     # Asking.
 
-    def authorize(self, attributes: Attributes) -> Decision:
-        """ALLOW with the binding that grants it, or NO_OPINION (with the roles that could not be found)."""
+    def authorize(self, attributes: Attributes) -> Authorization:
+        """Return ALLOW with the binding that grants it, or NO_OPINION (with the roles that were not found)."""
         user = attributes.user
         key: tuple[object, ...]
         if attributes.is_resource_request:
@@ -183,7 +190,7 @@ class RbacAuthorizer:
         return decision if by_name is None else by_name.get(attributes.name, decision)
 
     def _find(self, attributes: Attributes) -> _Answer:
-        by_name: dict[str, Decision] = {}
+        by_name: dict[str, Authorization] = {}
         missing: list[str] = []
         for source, rule in self._visit(attributes.user, attributes.namespace, missing):
             if not verb_matches(rule, attributes.verb):
@@ -196,7 +203,9 @@ class RbacAuthorizer:
                 is_granted = path_matches(rule, attributes.path)
             if not is_granted:
                 continue
-            allowed = Decision(Verdict.ALLOW, f"RBAC: allowed by {source[0].describe(source[1])}")
+            allowed = Authorization(
+                AuthorizerDecision.ALLOW, f"RBAC: allowed by {source[0].describe(source[1])}"
+            )
             if not rule.resource_names or not attributes.is_resource_request:
                 return allowed, by_name or None
             for name in rule.resource_names:
@@ -204,21 +213,21 @@ class RbacAuthorizer:
         return self._refusal(missing), by_name or None
 
     @staticmethod
-    def _refusal(missing: list[str]) -> Decision:
+    def _refusal(missing: list[str]) -> Authorization:
         if not missing:
             return NO_OPINION
         texts = list(dict.fromkeys(missing))
         text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-        return Decision(Verdict.NO_OPINION, f"RBAC: {text}")
+        return Authorization(AuthorizerDecision.NO_OPINION, f"RBAC: {text}")
 
     def rules_for(self, user: User, namespace: str) -> tuple[list[PolicyRule], list[str]]:
-        """Every rule granted to `user` in `namespace` (cluster-wide ones too), and what could not be resolved."""
+        """Return every rule granted to `user` in `namespace` (cluster-wide ones too), and unresolved roles."""
         missing: list[str] = []
         rules = [rule for _, rule in self._visit(user, namespace, missing)]
         return rules, missing
 
     def role_rules(self, role_ref: RoleRef, namespace: str) -> list[PolicyRule] | None:
-        """The rules of the role that a binding in `namespace` refers to; None when there is no such role."""
+        """Return the rules of the role a binding in `namespace` refers to; None: no such role."""
         if role_ref.kind == "ClusterRole":
             return self._cluster_roles.get(role_ref.name)
         return self._roles.get((namespace, role_ref.name)) if role_ref.kind == "Role" else None
@@ -226,7 +235,7 @@ class RbacAuthorizer:
     def _visit(
         self, user: User, namespace: str, missing: list[str]
     ) -> Iterator[tuple[tuple[_Binding, str], PolicyRule]]:
-        """Rules with where they come from: cluster-wide bindings first, each kind in the order of names."""
+        """Iterate over rules with their binding: cluster-wide bindings first, each kind ordered by name."""
         subjects: list[_Key] = [("User", user.name), *(("Group", group) for group in user.groups)]
         for scope in ("", namespace) if namespace else ("",):
             names = {name for subject in subjects for name in self._by_subject.get((scope, subject), ())}

@@ -1,7 +1,7 @@
-"""Default roles and bindings meet what is already there: missing permissions are added, extra ones are kept.
+"""Reconciles default roles and bindings with those that exist: missing permissions are added, extra ones kept.
 
-An object annotated `rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone. A binding whose role was
-changed cannot be updated, so it is deleted and made again.
+Called by `bootstrap.py`. An object annotated `rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone. A
+binding whose role was changed cannot be updated, so it is deleted and created again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RoleT = TypeVar("_RoleT", Role, ClusterRole)
 _BindingT = TypeVar("_BindingT", RoleBinding, ClusterRoleBinding)
 
 
-class Step(Enum):
+class RbacStep(Enum):
     CREATE = "create"
     UPDATE = "update"
     #: Delete what is there, then create.
@@ -30,21 +30,21 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One thing to do: write `obj`."""
+class RbacChange:
+    """One write that is needed: `obj`, and how."""
 
-    step: Step
+    step: RbacStep
     obj: KubeObject
 
 
-def reconcile(existing: Iterable[KubeObject], wanted: Iterable[KubeObject]) -> list[Change]:
-    """What to write so that everything in `wanted` holds, in the order of `wanted`. Inputs are not changed."""
+def reconcile(existing: Iterable[KubeObject], wanted: Iterable[KubeObject]) -> list[RbacChange]:
+    """Return the writes after which everything in `wanted` holds, in the order of `wanted`. Inputs are not changed."""
     known = {_identity(item): item for item in existing}
-    changes: list[Change] = []
+    changes: list[RbacChange] = []
     for item in wanted:
         there = known.get(_identity(item))
         if there is None:
-            changes.append(Change(Step.CREATE, item))
+            changes.append(RbacChange(RbacStep.CREATE, item))
         elif there.metadata.annotations.get(AUTO_UPDATE) != "false" and (change := _change(there, item)):
             changes.append(change)
     return changes
@@ -54,7 +54,7 @@ def _identity(obj: KubeObject) -> tuple[str, str, str]:
     return type(obj).__name__, obj.metadata.namespace, obj.metadata.name
 
 
-def _change(there: KubeObject, wanted: KubeObject) -> Change | None:
+def _change(there: KubeObject, wanted: KubeObject) -> RbacChange | None:
     # One pair of kinds a line, so that each merge sees two objects of the same kind.
     match there, wanted:
         case ClusterRole() as old, ClusterRole() as new:
@@ -69,10 +69,10 @@ def _change(there: KubeObject, wanted: KubeObject) -> Change | None:
             raise InvariantBroken(f"not a default object: {type(wanted).__name__}")
 
 
-def _update(there: KubeObject, result: KubeObject, wanted: KubeObject | None = None) -> Change | None:
+def _update(there: KubeObject, result: KubeObject, wanted: KubeObject | None = None) -> RbacChange | None:
     if result is wanted:
-        return Change(Step.RECREATE, result)
-    return Change(Step.UPDATE, result) if result != there else None
+        return RbacChange(RbacStep.RECREATE, result)
+    return RbacChange(RbacStep.UPDATE, result) if result != there else None
 
 
 def _merged_role(there: _RoleT, wanted: _RoleT) -> _RoleT:
@@ -86,7 +86,7 @@ def _merged_role(there: _RoleT, wanted: _RoleT) -> _RoleT:
 def _merged_aggregation(
     there: AggregationRule | None, wanted: AggregationRule | None
 ) -> AggregationRule | None:
-    """A role that was not meant to be aggregated no longer is; otherwise missing selectors are added."""
+    """Merge aggregation rules: removed where none is wanted; otherwise missing selectors are added."""
     if wanted is None:
         return None
     selectors: list[LabelSelector] = [] if there is None else there.cluster_role_selectors
@@ -95,7 +95,7 @@ def _merged_aggregation(
 
 
 def _merged_binding(there: _BindingT, wanted: _BindingT) -> _BindingT:
-    """`wanted` itself when it is a binding of another role."""
+    """Return the merged binding, or `wanted` itself when the role differs."""
     if there.role_ref != wanted.role_ref:
         return wanted
     result = _merged_metadata(there, wanted)
@@ -110,7 +110,7 @@ _ObjectT = TypeVar("_ObjectT", bound=KubeObject)
 
 
 def _merged_metadata(there: _ObjectT, wanted: _ObjectT) -> _ObjectT:
-    """A copy of what is there, with the labels and annotations it lacks."""
+    """Copy the existing metadata with the labels and annotations it lacks."""
     result = copy.copy(there)
     result.metadata = copy.copy(there.metadata)
     result.metadata.labels = {**wanted.metadata.labels, **there.metadata.labels}

@@ -1,7 +1,7 @@
-"""Reviews: questions about access, asked as objects and answered in their status.
+"""Access and token reviews: questions asked as objects and answered in their status. Called by `reviewing.py`.
 
-Each function takes the object of a create request, already validated, and returns it with its status (the object is
-not changed), or raises the `ApiError` to answer with. Nothing is stored.
+Each function takes the object of a create request, already validated, and returns a copy with its status, or raises the
+`ApiError` to answer with. Nothing is stored.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from nodeward.api.authorization_v1 import (
 )
 from nodeward.api.meta import ObjectMeta
 from nodeward.apiserver.auth.authenticate import Authenticator
-from nodeward.apiserver.auth.chain import Authorizers
+from nodeward.apiserver.auth.authorizers import Authorizers
 from nodeward.apiserver.auth.rules import ALL
-from nodeward.apiserver.auth.user import Attributes, Authorize, FieldTerm, User, Verdict
+from nodeward.apiserver.auth.user import Attributes, Authorize, AuthorizerDecision, FieldTerm, User
 from nodeward.base.timestamp import rfc3339
 
 _ReviewT = TypeVar("_ReviewT", SubjectAccessReview, LocalSubjectAccessReview, SelfSubjectAccessReview)
@@ -44,19 +44,19 @@ _ReviewT = TypeVar("_ReviewT", SubjectAccessReview, LocalSubjectAccessReview, Se
 def self_subject_access_review(
     review: SelfSubjectAccessReview, user: User, authorize: Authorize
 ) -> SelfSubjectAccessReview:
-    """May I?"""
+    """Answer whether the caller may do something."""
     return _answered(review, user, authorize)
 
 
 def subject_access_review(review: SubjectAccessReview, authorize: Authorize) -> SubjectAccessReview:
-    """May they?"""
+    """Answer whether a user may do something."""
     return _answered(review, _subject(review.spec), authorize)
 
 
 def local_subject_access_review(
     review: LocalSubjectAccessReview, namespace: str, authorize: Authorize
 ) -> LocalSubjectAccessReview:
-    """May they, in this namespace? `namespace` is the one in the URL."""
+    """Answer whether a user may do something in `namespace`, which is the one in the URL."""
     if namespace != review.metadata.namespace:
         raise errors.bad_request(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
     return _answered(review, _subject(review.spec), authorize)
@@ -65,7 +65,7 @@ def local_subject_access_review(
 def self_subject_rules_review(
     review: SelfSubjectRulesReview, user: User, authorizers: Authorizers
 ) -> SelfSubjectRulesReview:
-    """What may I do in a namespace?"""
+    """List what the caller may do in a namespace."""
     if not review.spec.namespace:
         raise errors.bad_request("no namespace on request")
     rules, faults, is_incomplete = authorizers.rules_for(user, review.spec.namespace)
@@ -89,7 +89,7 @@ def self_subject_rules_review(
 
 
 def self_subject_review(review: SelfSubjectReview, user: User, now_ns: int) -> SelfSubjectReview:
-    """Who am I?"""
+    """Answer who the caller is."""
     return SelfSubjectReview(
         kind=review.kind,
         api_version=review.api_version,
@@ -101,7 +101,7 @@ def self_subject_review(review: SelfSubjectReview, user: User, now_ns: int) -> S
 def token_review(
     review: TokenReview, authenticator: Authenticator, api_audiences: Sequence[str], now_ns: int
 ) -> TokenReview:
-    """Whose token is this?"""
+    """Answer whose token it is."""
     if not review.spec.token:
         raise errors.bad_request("token is required for TokenReview in authentication")
     asked = review.spec.audiences or api_audiences
@@ -116,7 +116,7 @@ def token_review(
 
 
 def user_info(user: User) -> UserInfo:
-    """A user as objects show it."""
+    """Return a user as objects show it."""
     extra = {key: list(user.extra[key]) for key in sorted(user.extra)}
     return UserInfo(username=user.name, uid=user.uid, groups=list(user.groups), extra=extra)
 
@@ -152,7 +152,7 @@ def _answered(review: _ReviewT, user: User, authorize: Authorize) -> _ReviewT:
     out = copy.copy(review)
     out.status = SubjectAccessReviewStatus(
         allowed=decision.is_allowed,
-        denied=decision.verdict is Verdict.DENY,
+        denied=decision.verdict is AuthorizerDecision.DENY,
         reason=decision.reason,
         evaluation_error=fault,
     )
@@ -164,7 +164,7 @@ _COMMA: Final = re.compile(r"(?<!\\)((?:\\\\)*),")
 
 
 def _field_terms(selector: FieldSelectorAttributes | None) -> tuple[tuple[FieldTerm, ...], str]:
-    """The terms that were understood, and what to say about the others. Label selectors nobody here looks at."""
+    """Return the terms that were understood, and errors about the others. Label selectors are not considered."""
     if selector is None:
         return (), ""
     terms: list[FieldTerm] = []

@@ -1,7 +1,7 @@
-"""Policy rules as sets of permissions: does a rule allow a request, do some rules cover others, what adds up to what.
+"""Policy rules as sets of permissions: whether a rule allows a request, and whether rules cover other rules.
 
-`covers` is the question behind privilege escalation checks and behind the reconciliation of default roles: a rule is
-broken into atoms (one group, resource, verb and name each) and every atom must be granted by a single owner rule.
+`covers` is behind the escalation checks and the reconciliation of default roles: a rule is broken into atoms (one
+group, resource, verb and name each) and every atom must be granted by a single owner rule.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ALL = "*"
 
 
 def rule_allows(rule: PolicyRule, attributes: Attributes) -> bool:
-    """Whether `rule` alone allows the request."""
+    """Tell whether `rule` alone allows the request."""
     if not attributes.is_resource_request:
         return verb_matches(rule, attributes.verb) and path_matches(rule, attributes.path)
     return (
@@ -33,7 +33,7 @@ def verb_matches(rule: PolicyRule, verb: str) -> bool:
 
 
 def resource_matches(rule: PolicyRule, resource: str, subresource: str) -> bool:
-    """`*` is everything; `*/status` is that subresource of every resource."""
+    """Match a resource: `*` is everything; `*/status` is that subresource of every resource."""
     listed = rule.resources
     if not subresource:
         return ALL in listed or resource in listed
@@ -49,7 +49,7 @@ def _path_covers(pattern: str, path: str) -> bool:
 
 
 def breakdown(rule: PolicyRule) -> list[PolicyRule]:
-    """The atoms of a rule."""
+    """Break a rule into atoms."""
     names = [[name] for name in rule.resource_names] or [[]]
     atoms = [
         PolicyRule(api_groups=[group], resources=[resource], verbs=[verb], resource_names=list(name))
@@ -67,7 +67,7 @@ def breakdown(rule: PolicyRule) -> list[PolicyRule]:
 
 
 def covers(owner_rules: Iterable[PolicyRule], servant_rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """The atoms of `servant_rules` that no single owner rule grants; empty when all is covered."""
+    """Return the atoms of `servant_rules` that no single owner rule grants; empty when all are covered."""
     owners = [_Owner(rule) for rule in owner_rules]
     return [
         atom
@@ -78,7 +78,7 @@ def covers(owner_rules: Iterable[PolicyRule], servant_rules: Iterable[PolicyRule
 
 
 class _Owner:
-    """A rule with its lists as sets, for asking many times."""
+    """A rule with its lists as sets, for many lookups."""
 
     __slots__ = ("groups", "names", "paths", "resources", "verbs")
 
@@ -110,7 +110,7 @@ class _Owner:
 
 
 def compact(atoms: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Atoms that differ only in their verb, joined again."""
+    """Join atoms that differ only in their verb."""
     joined: dict[tuple[str, ...], PolicyRule] = {}
     rest: list[PolicyRule] = []
     for atom in atoms:
@@ -131,12 +131,12 @@ def compact(atoms: Iterable[PolicyRule]) -> list[PolicyRule]:
 
 
 def quote_list(items: Iterable[str]) -> str:
-    """`["a" "b"]`, as messages show lists of names."""
+    """Format a list of names as messages show it: `["a" "b"]`."""
     return f"[{' '.join(quote(item) for item in items)}]"
 
 
 def describe(rule: PolicyRule) -> str:
-    """`{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`, leaving out what is empty."""
+    """Format a rule: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`, without empty parts."""
     parts = (
         ("APIGroups", rule.api_groups),
         ("Resources", rule.resources),
@@ -148,10 +148,10 @@ def describe(rule: PolicyRule) -> str:
 
 
 def aggregate(cluster_roles: Iterable[ClusterRole]) -> list[ClusterRole]:
-    """The roles with an aggregation rule whose rules are not what the roles they select add up to, with those rules.
+    """Return the aggregated roles whose rules are not the sum of the roles they select, with the right rules.
 
-    Aggregated roles may feed each other (edit feeds admin), so this goes round until nothing changes. The objects
-    handed in are left as they are.
+    Aggregated roles may feed each other (edit feeds admin), so this repeats until nothing changes. The inputs are not
+    changed.
     """
     current = {
         role.metadata.name: role for role in sorted(cluster_roles, key=lambda role: role.metadata.name)
@@ -195,7 +195,7 @@ def _with_rules(role: ClusterRole, rules: list[PolicyRule]) -> ClusterRole:
 
 
 def _selects(selector: LabelSelector, labels: dict[str, str]) -> bool:
-    """An empty selector selects everything."""
+    """Tell whether a selector matches; an empty one selects everything."""
     if any(labels.get(key) != value for key, value in selector.match_labels.items()):
         return False
     for requirement in selector.match_expressions:

@@ -10,7 +10,7 @@ from nodeward.base.errors import ConfigError
 
 
 def read_token_file(text: str, path: str) -> tuple[dict[str, User], list[str]]:
-    """Users by token, and warnings for the log; of a token that stands there twice the last line counts."""
+    """Return users by token, and warnings for the log; of a token that occurs twice the last line counts."""
     tokens: dict[str, User] = {}
     warnings: list[str] = []
     number = 0

@@ -1,7 +1,7 @@
-"""Keys for service-account tokens: PEM in, signatures and JSON Web Keys out.
+"""Keys for service-account tokens: PEM in, signatures and JSON Web Keys out. Used by `tokens.py` and `oidc.py`.
 
-RSA keys sign with RS256, elliptic ones with ES256, ES384 or ES512 after their curve. A key is known by an id that is
-a digest of its public half, so that the id gives nothing away. `cryptography` is imported when the first key is read.
+RSA keys sign with RS256, elliptic ones with ES256, ES384 or ES512 after their curve. A key's id is a digest of its
+public half. `cryptography` is imported when the first key is read.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _CURVES: Final = {
 
 
 def b64(data: bytes) -> str:
-    """URL-safe base64 without padding, as all of JOSE writes it."""
+    """Encode as URL-safe base64 without padding, as all of JOSE does."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
 def unb64(text: str) -> bytes:
-    """The opposite; raises ValueError."""
+    """Decode URL-safe base64; raises ValueError."""
     if not text.isascii() or "+" in text or "/" in text or "=" in text:
         raise ValueError("not URL-safe base64 without padding")
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
 class TokenKey:
-    """One key: can check signatures, and make them if the private half is known."""
+    """One key: verifies signatures, and signs if the private half is known."""
 
     __slots__ = ("_digest", "_private", "_public", "_size", "algorithm", "jwk", "key_id")
 
@@ -76,7 +76,7 @@ class TokenKey:
         return self._private is not None
 
     def sign(self, data: bytes) -> bytes:
-        """The signature in the form a token carries."""
+        """Return the signature in the form a token carries."""
         from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
 
         key = self._private
@@ -110,7 +110,7 @@ def _number(value: int) -> str:
 
 
 def load_key(pem: bytes, source: str = "the service-account key") -> TokenKey:
-    """A private or a public key from PEM. `source` names the file in the error."""
+    """Load a private or a public key from PEM. `source` names the file in the error."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec, rsa

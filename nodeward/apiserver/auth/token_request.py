@@ -1,8 +1,8 @@
-"""TokenRequest: a new token for a service account, bound to a pod, a secret or a node if asked.
+"""TokenRequest: issues a token for a service account, bound to a pod, a secret or a node if asked.
 
-Kubelets ask for these on behalf of pods. Expiry is between 10 minutes and 2^32 seconds, an hour unless told. A pod's
-token for the API server with the usual lifetime is really good for a year, with a mark after which its use is called
-stale: old clients that never read the token file again keep working.
+Called by `subresources/token.py`, for kubelets on behalf of pods. Expiry is between 10 minutes and 2^32 seconds, an
+hour by default. A pod's token for the API server with the usual lifetime is really valid for a year, with a mark after
+which its use is counted as stale: old clients that never read the token file again keep working.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from nodeward.api import errors
 from nodeward.api.authentication_v1 import BoundObjectReference, TokenRequest, TokenRequestStatus
-from nodeward.apiserver.auth.tokens import Bound, BoundObject, Claims, Lookup, Ref, TokenSigner
+from nodeward.apiserver.auth.tokens import Bound, BoundObject, Lookup, Ref, TokenClaims, TokenSigner
 from nodeward.apiserver.auth.user import service_account_name
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.fielderror import invalid, quote
@@ -29,7 +29,7 @@ YEAR_SECONDS: Final = 365 * 24 * 3600
 
 
 class TokenIssuer:
-    """Answers TokenRequests. `max_seconds` caps every lifetime (0: no cap)."""
+    """Issues tokens for TokenRequests. `max_seconds` caps every lifetime (0: no cap)."""
 
     __slots__ = ("_audiences", "_lookup", "_max_seconds", "_signer", "_stretches")
 
@@ -51,7 +51,7 @@ class TokenIssuer:
     def issue(
         self, request: TokenRequest, namespace: str, name: str, *, now_ns: int, token_id: str
     ) -> tuple[TokenRequest, list[str]]:
-        """The request with its token, and warnings. `token_id` is a fresh uuid."""
+        """Return the request with its token, and warnings. `token_id` is a fresh uuid."""
         account = self._account(request, namespace, name)
         out = copy.copy(request)
         out.metadata, out.spec = copy.copy(request.metadata), copy.copy(request.spec)
@@ -80,7 +80,7 @@ class TokenIssuer:
             bound.warnafter = now + seconds
             lasting = YEAR_SECONDS
         token = self._signer.sign(
-            Claims(
+            TokenClaims(
                 aud=spec.audiences,
                 exp=now + lasting,
                 iat=now,
@@ -143,7 +143,7 @@ class TokenIssuer:
             case "Pod":
                 bound.pod = claim
                 if found.node:
-                    # A node that is not there any more is still worth naming.
+                    # A node that no longer exists is still named in the token.
                     node = self._lookup("Node", "", found.node)
                     bound.node = Ref(name=found.node, uid=node.uid if node is not None else "")
             case "Node":

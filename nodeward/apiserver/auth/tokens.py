@@ -1,8 +1,8 @@
-"""Service-account tokens: signed claims about who a pod is, and the checks that they still hold.
+"""Service-account tokens: signed claims about a pod's identity, and their verification.
 
-A token is verified in two parts. Signature, issuer and shape can never change, so they are checked once and the
-result is remembered (under a digest: no token is kept) until the token expires. Time, audience, and whether the
-service account, pod, secret or node that the token is bound to still exists with the same uid are checked every time.
+A token is verified in two parts. Signature, issuer and shape cannot change, so they are checked once and the result is
+kept (under a digest, never the token) until the token expires. Time, audience, and whether the service account, pod,
+secret or node that the token is bound to still exists with the same uid are checked every time.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from nodeward.base.fielderror import quote
 
 #: How far clocks may be apart.
 LEEWAY_NS: Final = 60 * SECOND_NS
-#: How many verified tokens are remembered; the oldest is forgotten first.
+#: Verified tokens kept; the oldest is dropped first.
 REMEMBERED: Final = 8192
 INVALIDATED: Final = "service account token has been invalidated"
 
 
 class TokenRefused(NodewardError):
-    """The token is one of ours in form, but not valid. The text is for the caller's eyes and the log."""
+    """The token is one of ours in form, but not valid. The text is for the log."""
 
 
 class BoundObject(msgspec.Struct, frozen=True):
-    """What must be known of an object to check (and issue) tokens bound to it."""
+    """What is needed of an object to verify (and issue) tokens bound to it."""
 
     uid: str
     #: When its deletion began, if it did.
@@ -62,7 +62,7 @@ class Ref(msgspec.Struct, omit_defaults=True):
 
 
 class Bound(msgspec.Struct, omit_defaults=True):
-    """The private part of the claims: who, and bound to what."""
+    """The private part of the claims: the account, and what the token is bound to."""
 
     namespace: str = ""
     node: Ref | None = None
@@ -75,8 +75,8 @@ class Bound(msgspec.Struct, omit_defaults=True):
 Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0)] | None
 
 
-class Claims(msgspec.Struct, omit_defaults=True):
-    """What a token says; times in seconds since 1970."""
+class TokenClaims(msgspec.Struct, omit_defaults=True):
+    """The claims of a token; times in seconds since 1970."""
 
     aud: list[str] | str = []
     exp: Seconds = None
@@ -93,14 +93,14 @@ class Claims(msgspec.Struct, omit_defaults=True):
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """A user, and for which of the asked audiences the token speaks."""
+    """A user, and the requested audiences for which the token is valid."""
 
     user: User
     audiences: tuple[str, ...]
 
 
 class TokenSigner:
-    """Makes tokens with one key."""
+    """Signs tokens with one key."""
 
     __slots__ = ("_head", "_key", "issuer")
 
@@ -111,15 +111,15 @@ class TokenSigner:
         self._key = key
         self._head = b64(msgspec.json.encode({"alg": key.algorithm, "kid": key.key_id}))
 
-    def sign(self, claims: Claims) -> str:
-        """The token; the issuer is ours whatever `claims` say."""
+    def sign(self, claims: TokenClaims) -> str:
+        """Return the token; the issuer is ours whatever `claims` say."""
         claims.iss = self.issuer
         body = f"{self._head}.{b64(msgspec.json.encode(claims))}"
         return f"{body}.{b64(self._key.sign(body.encode('ascii')))}"
 
 
 class TokenVerifier:
-    """Checks tokens of `issuers`, signed by any of `keys`. Used from one thread."""
+    """Verifies tokens of `issuers`, signed by any of `keys`. Used from one thread."""
 
     __slots__ = ("_audiences", "_issuers", "_keys", "_lookup", "_remembered")
 
@@ -130,10 +130,10 @@ class TokenVerifier:
         self._keys = tuple(keys)
         self._audiences = tuple(audiences)
         self._lookup = lookup
-        self._remembered: dict[bytes, tuple[Claims, User]] = {}
+        self._remembered: dict[bytes, tuple[TokenClaims, User]] = {}
 
     def verify(self, token: str, *, now_ns: int, audiences: Sequence[str] | None = None) -> Verified | None:
-        """The user of a valid token; None if it is not a token of our issuers; otherwise `TokenRefused`."""
+        """Return the user of a valid token; None if it is not a token of our issuers; or raise `TokenRefused`."""
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         known = self._remembered.get(digest)
         if known is None:
@@ -161,7 +161,7 @@ class TokenVerifier:
             self._remembered[digest] = known
         return Verified(user, matching)
 
-    def _read(self, token: str) -> Claims | None:
+    def _read(self, token: str) -> TokenClaims | None:
         parts = token.split(".")
         if len(parts) != 3:
             return None
@@ -184,7 +184,7 @@ class TokenVerifier:
         if not any(key.algorithm == header.get("alg") and key.verifies(signature, signed) for key in keys):
             raise TokenRefused("go-jose/go-jose: error in cryptographic primitive")
         try:
-            return msgspec.json.decode(payload, type=Claims)
+            return msgspec.json.decode(payload, type=TokenClaims)
         except msgspec.DecodeError as error:
             raise TokenRefused(f"service account token claims could not be read: {error}") from error
 
@@ -221,7 +221,7 @@ class _Issuer(msgspec.Struct):
     iss: str = ""
 
 
-def _check_time(claims: Claims, now_ns: int) -> None:
+def _check_time(claims: TokenClaims, now_ns: int) -> None:
     now, leeway = now_ns / SECOND_NS, LEEWAY_NS / SECOND_NS
     if claims.nbf is not None and now + leeway < claims.nbf:
         raise TokenRefused("service account token is not valid yet")
@@ -231,7 +231,7 @@ def _check_time(claims: Claims, now_ns: int) -> None:
         raise TokenRefused("service account token is issued in the future")
 
 
-def _user(claims: Claims) -> User:
+def _user(claims: TokenClaims) -> User:
     bound = claims.kubernetes
     extra: dict[str, tuple[str, ...]] = {}
     if claims.jti:

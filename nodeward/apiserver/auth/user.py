@@ -1,7 +1,7 @@
-"""The words of this package: a user, what the user wants to do, and what was decided about it.
+"""The types of authorization: a user, the attributes of a request, and the decision about it.
 
-All three are immutable and cheap to make: one of each is made for every request. A `User` is shared by all
-requests of a connection or a token, so nothing may be kept on it that belongs to one request.
+All three are immutable and cheap: one of each is made for every request. A `User` is shared by all requests of a
+connection or a token, so nothing may be kept on it that belongs to one request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NODE_UID: Final = "authentication.kubernetes.io/node-uid"
 
 
 class User(msgspec.Struct, frozen=True):
-    """Who is asking. Compared by value; not hashable, because `extra` is a dict."""
+    """The user of a request. Compared by value; not hashable, because `extra` is a dict."""
 
     name: str
     uid: str = ""
@@ -39,7 +39,7 @@ class User(msgspec.Struct, frozen=True):
     extra: Mapping[str, tuple[str, ...]] = {}
 
     def with_groups(self, *groups: str) -> User:
-        """The same user, in these groups too."""
+        """Return the same user with these groups added."""
         return User(self.name, self.uid, (*self.groups, *groups), self.extra)
 
 
@@ -67,27 +67,27 @@ class Attributes(msgspec.Struct, frozen=True, kw_only=True):
     field_selector: tuple[FieldTerm, ...] = ()
 
 
-class Verdict(Enum):
+class AuthorizerDecision(Enum):
     ALLOW = "allow"
     DENY = "deny"
     NO_OPINION = "no opinion"
 
 
-class Decision(msgspec.Struct, frozen=True):
-    """A verdict and why; the reason may be empty."""
+class Authorization(msgspec.Struct, frozen=True):
+    """A decision and its reason; the reason may be empty."""
 
-    verdict: Verdict
+    verdict: AuthorizerDecision
     reason: str = ""
 
     @property
     def is_allowed(self) -> bool:
-        return self.verdict is Verdict.ALLOW
+        return self.verdict is AuthorizerDecision.ALLOW
 
 
-NO_OPINION: Final = Decision(Verdict.NO_OPINION)
-ALLOWED: Final = Decision(Verdict.ALLOW)
+NO_OPINION: Final = Authorization(AuthorizerDecision.NO_OPINION)
+ALLOWED: Final = Authorization(AuthorizerDecision.ALLOW)
 
-Authorize: TypeAlias = Callable[[Attributes], Decision]
+Authorize: TypeAlias = Callable[[Attributes], Authorization]
 
 
 def service_account_name(namespace: str, name: str) -> str:
@@ -103,7 +103,7 @@ _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0
 
 
 def split_service_account(username: str) -> tuple[str, str] | None:
-    """Namespace and name in `system:serviceaccount:<namespace>:<name>`, or None for any other user."""
+    """Return namespace and name in `system:serviceaccount:<namespace>:<name>`, None for other users."""
     if not username.startswith(SERVICE_ACCOUNT_PREFIX):
         return None
     namespace, colon, name = username[len(SERVICE_ACCOUNT_PREFIX) :].partition(":")
@@ -113,7 +113,7 @@ def split_service_account(username: str) -> tuple[str, str] | None:
 
 
 def split_node(username: str) -> str | None:
-    """The node in `system:node:<name>`, or None for any other user."""
+    """Return the node in `system:node:<name>`, or None for other users."""
     name = username.removeprefix(NODE_PREFIX)
     return name if name != username and is_subdomain(name) else None
 

@@ -1,4 +1,7 @@
-"""How each kind behaves when it is written; a kind that is not listed here behaves like any other."""
+"""The strategies: how each kind behaves when it is written. A kind that is not listed here uses the plain `Strategy`.
+
+Read by `apiserver/api.py`. A new kind with behaviour of its own is one class and one line in `STRATEGIES`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices: taints carry the time they were set, and claims forget the status of devices they no longer have."""
+"""Strategies of DRA kinds: taints carry the time they were set; a claim drops the status of devices it lost."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
 
 
 class Tainting(Strategy):
-    """The server says when a taint was set, where the driver does not."""
+    """Sets the time of a device taint where the driver does not."""
 
     counts_generations: ClassVar[bool] = True
     status_reset: ClassVar[Paths] = METADATA_PATHS
 
-    def date(self, obj: Any, now: str) -> None:
+    def set_times(self, obj: Any, now: str) -> None:
         date_taints(obj, now)
 
 
@@ -36,7 +36,7 @@ class DeviceTaintRules(Tainting):
     allows_unconditional_update: ClassVar[bool] = False
 
     def prepare_update(self, new: DeviceTaintRule, old: DeviceTaintRule, env: Environment) -> None:
-        """The time is that of the effect: it starts again with another effect, unless the client says a time."""
+        """Restart the taint's time when its effect changes, unless the client sets a time."""
         mine, theirs = new.spec.taint, old.spec.taint
         if mine.effect != theirs.effect and mine.time_added == theirs.time_added:
             mine.time_added = env.now()
@@ -73,12 +73,12 @@ class ResourceClaims(Strategy):
         super().prepare_status(new, old, env)
         gone = _allocated(old) - _allocated(new)
         if gone:
-            # Who takes a device away need not know what its driver had to say about it.
+            # A client that deallocates a device need not also remove the status its driver reported.
             new.status.devices = [each for each in new.status.devices if _identity(each) not in gone]
 
 
 def _admin_faults(spec: ResourceClaimSpec, namespace: str, env: Environment) -> list[FieldError]:
-    """Devices of others are for namespaces that an administrator has marked."""
+    """Refuse admin access outside namespaces that an administrator has labelled for it."""
     for i, request in enumerate(spec.devices.requests):
         if request.exactly is not None and request.exactly.admin_access:
             at = ROOT.child("spec", "devices", "requests").index(i).child("adminAccess")
@@ -87,7 +87,7 @@ def _admin_faults(spec: ResourceClaimSpec, namespace: str, env: Environment) -> 
 
 
 def _admin_result(claim: ResourceClaim) -> int | None:
-    """Which of the allocated devices is given with admin access; None: none of them."""
+    """Return the index of the first device that is allocated with admin access; None: there is none."""
     allocation = claim.status.allocation
     results = allocation.devices.results if allocation is not None else []
     return next((i for i, result in enumerate(results) if result.admin_access), None)

@@ -1,4 +1,4 @@
-"""Namespaces: they come with a finalizer, and a deleted one is terminating until it has been emptied."""
+"""The strategy of namespaces: created with a finalizer; a deleted one is Terminating until it has been emptied."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Namespaces(Strategy):
         new.status = old.status
 
     def prepare_finalize(self, new: Namespace, old: Namespace, env: Environment) -> None:
-        """PUT .../finalize: the one way to change spec.finalizers."""
+        """Prepare PUT .../finalize, the one way to change spec.finalizers."""
         new.status = old.status
 
     def begin_delete(self, obj: Namespace, env: Environment) -> None:
         obj.status.phase = "Terminating"
         obj.metadata.deletion_grace_period_seconds = None  # emptying takes as long as it takes
 
-    def holds(self, obj: Any) -> bool:
+    def has_own_finalizers(self, obj: Any) -> bool:
         return bool(obj.spec.finalizers)

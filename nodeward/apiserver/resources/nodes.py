@@ -1,4 +1,4 @@
-"""Nodes: a kubelet registers with the status it has, so what a node is created with is kept."""
+"""The strategy of nodes: a kubelet registers with its status, so the status in a create is kept."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What happens to a pod between defaulting and validation: the steps that need gates or the stored pod.
+"""Changes of a pod between defaulting and validation that need gates or the stored pod.
 
-`prepare_pod` is for create and returns warnings; `drop_disabled_pod_fields` also runs on every kind of update. All
-change the pod in place.
+Called by the strategies of pods and workloads. `prepare_pod` is for create and returns warnings;
+`drop_disabled_pod_fields` also runs on every kind of update. All change the pod in place.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ _INIT_ANNOTATIONS: Final = tuple(
 
 
 def prepare_pod(pod: Pod, ctx: Context) -> list[str]:
-    """A pod that is being made: fields of disabled features go, keys are merged into selectors, pod-level
-    resources are completed. Returns texts for the Warning header."""
+    """Prepare a new pod: drop fields of disabled features, merge match label keys, complete pod-level resources.
+
+    Returns texts for the Warning header.
+    """
     drop_disabled_pod_fields(pod, None, ctx)
     _merge_label_keys(pod, ctx)
     warnings = _copy_apparmor(pod) if pod.metadata.annotations else []
@@ -48,9 +50,9 @@ def drop_disabled_pod_fields(pod: Pod, old: Pod | None, ctx: Context) -> None:
 
 
 def default_pod_level_resources(spec: PodSpec) -> None:
-    """What a pod as a whole asks for, where it says something but not all: taken from its containers.
+    """Complete a pod's own resources, where it names some but not all, from its containers.
 
-    Also for a resize, before it is checked.
+    Also called for a resize, before it is validated.
     """
     own = spec.resources
     if own is None or not (own.requests or own.limits):
@@ -114,7 +116,7 @@ def _merge(selector: LabelSelector | None, keys: list[str], operator: str, label
 
 
 def _copy_apparmor(pod: Pod) -> list[str]:
-    """The old annotation becomes the field, unless a field says something already."""
+    """Copy the deprecated annotation to the field, unless the field is set already."""
     spec = pod.spec
     if spec.os is not None and spec.os.name == "windows":
         return []

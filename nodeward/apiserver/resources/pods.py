@@ -1,8 +1,8 @@
-"""Pods: they start pending, keep what the node was told, and end in their own time.
+"""The strategy of pods: they start Pending, keep what their node decided, and end after a grace period.
 
 Three subresources change parts the main resource does not: status (the node), resize (container resources only) and
-ephemeralcontainers (additions only). What each does not own is taken from the old object, so a client that sends
-more changes nothing by it.
+ephemeralcontainers (additions only). What must stay true: what an update does not own is taken from the old object, so
+a client that sends more changes nothing by it.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Pods(Strategy):
     # -- resize
 
     def prepare_resize(self, new: Pod, old: Pod, env: Environment) -> None:
-        """Only resources of containers, and of the pod as a whole, and how containers take a change of them.
+        """Keep the old pod but for resources of containers and of the pod, and resize policies.
 
         Containers that were added, removed or renamed are left as they were sent, so that validation refuses them.
         """
@@ -119,7 +119,7 @@ class Pods(Strategy):
             new.spec = _copy(old.spec)
             new.spec.containers = _resized(wanted.containers, new.spec.containers)
             new.spec.init_containers = _resized(wanted.init_containers, new.spec.init_containers)
-            # A client that knows nothing of resources for the pod as a whole does not take them away.
+            # A client that does not know pod-level resources does not remove them.
             keeps = wanted.resources is None and ctx.on("PodLevelResourcesFixDefaulting")
             if ctx.on("InPlacePodLevelResourcesVerticalScaling") and not keeps:
                 new.spec.resources = wanted.resources
@@ -147,7 +147,7 @@ class Pods(Strategy):
     # -- the end
 
     def grace_seconds(self, obj: Pod, requested: int | None) -> int | None:
-        """A pod nobody runs, or that has ended, needs no grace."""
+        """Return the grace period; 0 for a pod that is not bound or has ended."""
         if not obj.spec.node_name or is_terminal(obj):
             return 0
         grace = requested if requested is not None else obj.spec.termination_grace_period_seconds or 0
@@ -159,7 +159,7 @@ def _sizes(spec: PodSpec) -> tuple[int, int]:
 
 
 def _resized(wanted: list[Container], stored: list[Container]) -> list[Container]:
-    """The stored containers with the wanted resources; if names differ, what was wanted, to be refused."""
+    """Return the stored containers with the wanted resources; if names differ, the wanted ones, to be refused."""
     if [each.name for each in wanted] != [each.name for each in stored]:
         return wanted
     for mine, theirs in zip(stored, wanted, strict=True):
@@ -173,8 +173,8 @@ def _copy(spec: PodSpec) -> PodSpec:
 
 
 def _keep_metadata(new: Any, old: Any) -> None:
-    """These subresources change nothing but what they are for."""
-    # A copy: the generation that is counted next must not show in the old object, which admission compares with.
+    """Take the old metadata: these subresources change only what they are for."""
+    # A copy: the generation that is counted next must not change the old object, which admission compares with.
     new.metadata = msgspec.structs.replace(
         old.metadata,
         managed_fields=new.metadata.managed_fields,

@@ -1,4 +1,4 @@
-"""Priority classes have a first generation and never a second: nothing in them that counts may change."""
+"""The strategy of priority classes: their generation stays 1, since no field that counts may change."""
 
 from __future__ import annotations
 

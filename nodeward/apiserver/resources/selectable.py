@@ -1,6 +1,7 @@
-"""Reading from an object's bytes just what selectors ask for: labels, and the fields a kind lets select.
+"""Reads from an object's bytes just what selectors ask for: labels, and the fields a kind allows in field selectors.
 
-A struct with nothing but those fields is made for each kind, so that a look at a 3 KB object costs a few microseconds.
+Called by `selection.py`. A struct with nothing but those fields is made for each kind, so that reading a 3 KB object
+costs a few microseconds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from nodeward.apiserver.item import Item
 from nodeward.rules.selectors import Fields, Labels
 
 ALWAYS = ("metadata.name", "metadata.namespace")
-#: Names a selector may use for a field that is called otherwise: events are stored in their older form.
+#: Names in selectors of fields that are stored under another name: events are stored in their core/v1 form.
 ALIASES = {
     "source": "source.component",
     "status.successful": "status.succeeded",
@@ -24,12 +25,12 @@ ALIASES = {
         for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
     },
 }
-#: Where a value comes from if it is not where it should be.
+#: The field that is read if the first one is absent.
 _OTHERWISE = {"source": "reportingComponent"}
 
 
 def _struct(name: str, paths: Iterable[tuple[str, ...]]) -> type[msgspec.Struct]:
-    """A struct with these paths and nothing else."""
+    """Define a struct with these paths and nothing else."""
     inner: dict[str, list[tuple[str, ...]]] = {}
     for first, *rest in paths:
         inner.setdefault(first, [])
@@ -42,8 +43,8 @@ def _struct(name: str, paths: Iterable[tuple[str, ...]]) -> type[msgspec.Struct]
     return msgspec.defstruct(name, fields)
 
 
-class Selecting:
-    """What can be selected by in one kind."""
+class SelectableFields:
+    """The fields of one kind that field selectors may name."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = (*ALWAYS, *paths)
@@ -51,12 +52,12 @@ class Selecting:
         wanted = [*(tuple(place.split(".")) for place in places), ("metadata", "labels")]
         self._decoder = msgspec.json.Decoder(_struct("Selectable", wanted))
 
-    def read(self, item: Item) -> Selected:
-        return Selected(self._decoder.decode(item.data))
+    def read(self, item: Item) -> SelectableObject:
+        return SelectableObject(self._decoder.decode(item.data))
 
 
-class Selected:
-    """One object, opened for selection."""
+class SelectableObject:
+    """The labels and selectable fields of one object."""
 
     __slots__ = ("_struct",)
 
@@ -64,7 +65,7 @@ class Selected:
         self._struct = struct
 
     def value(self, path: str) -> str:
-        """The field as text, as field selectors compare it; absent is empty."""
+        """Return a field as text, as field selectors compare it; an absent field is empty."""
         value: Any = self._struct
         for part in ALIASES.get(path, path).split("."):
             value = getattr(value, f"f_{part}", None)
@@ -86,7 +87,7 @@ class Selected:
         return labels.matches(self.labels) and fields.matches(self.value)
 
 
-#: What the absence of a field means.
+#: The value of a field that is absent.
 _ABSENT = {
     "spec.unschedulable": "false",
     "spec.hostNetwork": "false",

@@ -1,7 +1,7 @@
-"""Services: the server gives out cluster IPs and node ports, and never the same one twice.
+"""The strategy of services: allocates cluster IPs and node ports, never the same one twice.
 
-What is in use is read from the cache. What is given out while a write is under way is remembered until it is over:
-then it is in the cache too, or, if the write was refused or a dry run, free again.
+What is in use is read from the cache. Addresses and ports allocated by a write in progress are kept until it is
+finished: then they are in the cache, or, if the write was refused or a dry run, free again.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Services(Strategy):
 
     def __init__(self, kind: Kind, served: Kind | None = None) -> None:
         super().__init__(kind, served)
-        #: addresses and ports given out in writes under way -> the service's uid
+        #: addresses and ports allocated by writes in progress -> the service's uid
         self._promised_ips: dict[str, str] = {}
         self._promised_ports: dict[int, str] = {}
 
-    def settled(self, obj: Service) -> None:
+    def finish_write(self, obj: Service) -> None:
         uid = obj.metadata.uid
         self._promised_ips = {ip: who for ip, who in self._promised_ips.items() if who != uid}
         self._promised_ports = {port: who for port, who in self._promised_ports.items() if who != uid}
@@ -61,7 +61,7 @@ class Services(Strategy):
         self._allocate(new, old, env)
 
     def _keep_ports(self, new: Service, old: Service) -> None:
-        """A port that does not say its node port keeps the one its name has, unless another port took it."""
+        """Keep the node port of a port that names none, by the port's name, unless another port took it."""
         if not _may_have_ports(new) or not _may_have_ports(old):
             return
         held = {port.name: port.node_port for port in old.spec.ports}
@@ -132,7 +132,7 @@ class Services(Strategy):
     def _allocate_health_port(
         self, obj: Service, old: Service | None, services: list[Service], env: Environment
     ) -> None:
-        """Where a load balancer asks whether a node has pods of a service that stays on its node."""
+        """Allocate the port on which load balancers ask a node whether it has local endpoints."""
         spec = obj.spec
         if not spec.health_check_node_port and old is not None:
             spec.health_check_node_port = old.spec.health_check_node_port
@@ -172,7 +172,7 @@ def _ports_in_use(services: list[Service]) -> dict[int, str]:
 
 
 def _drop_what_the_type_lost(new: Service, old: Service) -> None:
-    """A change of type takes along what only the old type has, unless the caller changed that as well."""
+    """Drop fields that only the old type has, unless the caller changed them as well."""
     mine, theirs = new.spec, old.spec
     if theirs.type != "ExternalName" and mine.type == "ExternalName":
         if (mine.cluster_ip, mine.cluster_ips) == (theirs.cluster_ip, theirs.cluster_ips):

@@ -1,4 +1,4 @@
-"""Kinds that differ from the ordinary only in a fact or two: no code, just the facts."""
+"""Strategies of kinds that differ from the plain `Strategy` in attributes only."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from nodeward.validation.registry import VALIDATORS
 
 Paths = tuple[tuple[str, ...], ...]
 
-#: Paths of what a write to the main resource, or to /status, does not touch.
+#: Paths that a write to the main resource (the first) or to /status (the second) does not change.
 STATUS_PATHS: Paths = (("status",),)
 SPEC_PATHS: Paths = (("spec",),)
 #: The same for kinds whose /status changes nothing but the status.
@@ -55,7 +55,7 @@ class UpdateMode:
 
 
 class Strategy:
-    """The rules of one kind."""
+    """The strategy of one kind, and the base of all others."""
 
     #: PUT of an object that does not exist creates it
     creates_on_update: ClassVar[bool] = False
@@ -73,13 +73,13 @@ class Strategy:
     status_reset: ClassVar[Paths] = SPEC_PATHS
     #: other objects may be its dependents; propagation policies mean something
     has_dependents: ClassVar[bool] = True
-    #: what a client is told that deletes without saying what becomes of the dependents
+    #: the warning for a delete without a propagation policy
     warns_of_orphans: ClassVar[str] = ""
-    #: a delete that was meant for another object is refused in fewer words
+    #: failed preconditions of a delete are answered with upstream's shorter message
     names_preconditions_shortly: ClassVar[bool] = False
 
     def __init__(self, kind: Kind, served: Kind | None = None) -> None:
-        """`kind`: the kind in whose form objects are stored. `served`: the kind clients see, if it is another one."""
+        """Set up. `kind`: the kind whose form is stored. `served`: the kind clients see, if it is another one."""
         self.kind = kind
         self.served_kind = served or kind
         self.type = cast(type[KubeObject], kind.type)  # every stored kind is one
@@ -113,19 +113,20 @@ class Strategy:
     # -- filling in
 
     def default(self, obj: Any) -> None:
+        """Fill in defaults that depend on the object alone."""
         if self._one_form is not None:
             self._one_form(obj)
         if self._default is not None:
             self._default(obj)
 
-    def date(self, obj: Any, now: str) -> None:
-        """Fill in what is by default the time of the request."""
+    def set_times(self, obj: Any, now: str) -> None:
+        """Fill in times that default to the time of the request."""
 
-    def settled(self, obj: Any) -> None:
-        """The write `obj` was prepared for is over: it is in the cache by now, or never will be."""
+    def finish_write(self, obj: Any) -> None:
+        """Release what `prepare_create` or `prepare_update` reserved: the write was stored or refused."""
 
     def prepare_create(self, obj: Any, env: Environment) -> None:
-        """Before validation of a new object."""
+        """Reset and fill in fields of a new object, before validation."""
         if self.kind.has_status and not self.keeps_created_status:
             obj.status = type(obj)().status
         drop_gated_fields(obj, None, env.context)
@@ -133,7 +134,7 @@ class Strategy:
             obj.metadata.generation = 1
 
     def prepare_update(self, new: Any, old: Any, env: Environment) -> None:
-        """Before validation of a changed object."""
+        """Keep and reset fields of a changed object, before validation."""
         if self.kind.has_status:
             new.status = old.status
         drop_gated_fields(new, old, env.context)
@@ -141,7 +142,7 @@ class Strategy:
             self.count_generation(new, old)
 
     def prepare_status(self, new: Any, old: Any, env: Environment) -> None:
-        """Before validation of a changed status."""
+        """Keep everything but the status, before validation."""
         if hasattr(new, "spec"):
             new.spec = old.spec
         if ("metadata",) in self.status_reset:
@@ -151,16 +152,16 @@ class Strategy:
         drop_gated_fields(new, old, env.context)
 
     def count_generation(self, new: Any, old: Any) -> None:
-        """A change of what the user asked for is a new generation."""
+        """Increase metadata.generation if the desired state changed."""
         new.metadata.generation = old.metadata.generation
         if not same(self.desired(new), self.desired(old)):
             new.metadata.generation += 1
 
     def desired(self, obj: Any) -> Any:
-        """What counts as the user's wish, in a form that can be compared (the order of keys is nobody's wish)."""
+        """Return the desired state, in a form that can be compared (the order of keys does not count)."""
         if hasattr(obj, "spec"):
             return obj.spec
-        # Who wrote it when and how often is not a wish.
+        # System metadata is not part of the desired state.
         meta = ObjectMeta(labels=obj.metadata.labels)
         return msgspec.structs.replace(obj, kind="", api_version="", metadata=meta)
 
@@ -191,16 +192,16 @@ class Strategy:
     # -- deleting
 
     def grace_seconds(self, obj: Any, requested: int | None) -> int | None:
-        """How long the object lives on after a delete, waiting for whoever runs it; None: it goes at once."""
+        """Return the grace period of a delete; None: the kind has none and is removed at once."""
         return None
 
     def orphans_by_default(self, obj: Any) -> bool:
-        """Whether a delete that does not say leaves the dependents alone."""
+        """Tell whether a delete without a propagation policy orphans the dependents."""
         return False
 
     def begin_delete(self, obj: Any, env: Environment) -> None:
-        """A delete was accepted and the object stays for now."""
+        """Change an object whose deletion was accepted and that stays until its finalizers are gone."""
 
-    def holds(self, obj: KubeObject) -> bool:
-        """Whether something other than metadata.finalizers keeps a deleted object there."""
+    def has_own_finalizers(self, obj: KubeObject) -> bool:
+        """Tell whether something other than metadata.finalizers keeps a deleted object."""
         return False

@@ -1,4 +1,4 @@
-"""Kinds of which the server keeps less than a client may send: references to secrets, topology of old endpoints.
+"""Strategies of kinds that keep less than a client may send: references to secrets, topology of old endpoints.
 
 Also CSI drivers, whose generation counts changes but has no first value.
 """
@@ -18,7 +18,7 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 class ServiceAccounts(Strategy):
-    """A secret is in the account's own namespace, so of a reference to it only the name is kept."""
+    """Of a reference to a secret only the name is kept: it is in the account's own namespace."""
 
     answers_deleted: ClassVar[bool] = True
 

@@ -1,6 +1,6 @@
-"""Volumes and claims: what they are created with says nothing of their state, and nobody has looked at them yet.
+"""Strategies of persistent volumes and claims: the status in a create is dropped, both begin as Pending.
 
-Both begin as Pending. Who binds one to the other says so in their statuses; that is not done here.
+Binding one to the other is a controller's work and is not done here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.resources.strategy import Strategy
 
 PENDING = "Pending"
-#: What `dataSource` may name: kind and group.
+#: Kinds `dataSource` may name: kind and group.
 _PLAIN_SOURCES: Final = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
 
 
@@ -32,7 +32,7 @@ class PersistentVolumes(Strategy):
         obj.status = PersistentVolumeStatus(phase=PENDING, last_phase_transition_time=env.now())
 
     def prepare_status(self, new: PersistentVolume, old: PersistentVolume, env: Environment) -> None:
-        """The time of a change of phase is kept for whoever does not say it."""
+        """Keep the time of the last phase change where the client does not set it."""
         super().prepare_status(new, old, env)
         said, known = new.status.last_phase_transition_time, old.status.last_phase_transition_time
         if new.status.phase == old.status.phase:
@@ -42,7 +42,7 @@ class PersistentVolumes(Strategy):
 
 
 class PersistentVolumeClaims(Strategy):
-    """What a claim is filled from may be said in two fields: each is filled in from the other."""
+    """`dataSource` and `dataSourceRef` are filled in from each other."""
 
     answers_deleted: ClassVar[bool] = True
 
@@ -61,7 +61,7 @@ class PersistentVolumeClaims(Strategy):
 def _settle_data_source(
     spec: PersistentVolumeClaimSpec, old: PersistentVolumeClaimSpec | None, ctx: Context
 ) -> None:
-    """`dataSource` takes a claim or a snapshot and loses anything else; `dataSourceRef` takes everything.
+    """Reduce `dataSource` to a claim or a snapshot; `dataSourceRef` may name any kind.
 
     A reference into another namespace is dropped while its feature is off. A claim that has a source already keeps it.
     """

@@ -1,4 +1,4 @@
-"""Workloads with a habit of their own: older APIs leave their pods behind when they are deleted."""
+"""Strategies of workloads: generations, pod templates of disabled features, orphaning defaults of older APIs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
 class Templated(Strategy):
-    """A kind with a pod template: fields of the template whose feature is off are as if they had not been sent."""
+    """A kind with a pod template: fields of the template whose feature is off are dropped."""
 
     counts_generations: ClassVar[bool] = True
 
@@ -46,12 +46,12 @@ class Deployments(Templated):
         new.metadata.labels = old.metadata.labels
 
     def desired(self, obj: Any) -> Any:
-        """Annotations as well: they are handed down to replica sets."""
+        """Include annotations, which are copied to replica sets."""
         return obj.spec, obj.metadata.annotations
 
 
 class DaemonSets(Templated):
-    """How often the template has changed stands in an annotation, as in Kubernetes ever since it was a field."""
+    """An annotation counts the changes of the template (upstream: `deprecated.daemonset.template.generation`)."""
 
     def default(self, obj: Any) -> None:
         super().default(obj)
@@ -126,7 +126,7 @@ class Jobs(Templated):
             self._select_own_pods(obj)
 
     def _select_own_pods(self, job: Job) -> None:
-        """The server makes selector and labels, so that two jobs never fight over pods."""
+        """Set selector and labels from the job's uid, so that two jobs never select the same pods."""
         meta, labels = job.metadata, job.spec.template.metadata.labels
         # In place: a job without labels of its own shares those of its pods. A label of the user's is left for
         # validation to refuse.

@@ -1,4 +1,7 @@
-"""What lies below an object. Most are the object itself, written in part (`MODES`); the others have a file each."""
+"""Subresources. Parts of the object are written as the strategy's `update_modes` say; others have a file each.
+
+Called by `app.py`. A new subresource is a handler in `HANDLERS` or an update mode.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from nodeward.machinery.serving.answer import Answer
 
 Handler = Callable[[Api, Call, Kind], Awaitable[Answer]]
 
-#: (subresource, verb) -> what serves it, for those that are not the object itself
+#: (subresource, verb) -> its handler, for subresources that are not part of the object
 HANDLERS: dict[tuple[str, str], Handler] = {
     ("attach", "create"): connect,
     ("attach", "get"): connect,

@@ -1,4 +1,4 @@
-"""pods/binding: a scheduler puts a pod on a node, once."""
+"""pods/binding: assigns a pod to a node, once. Called by schedulers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pods/eviction: a delete that asks the pod's disruption budget first."""
+"""pods/eviction: a delete that the pod's disruption budget must allow. Called by kubectl drain and controllers."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ async def evict(api: Api, call: Call, kind: Kind) -> Answer:
 
 
 async def _try(api: Api, call: Call, kind: Kind, options: DeleteOptions, *, is_dry_run: bool) -> bool:
-    """Ask and delete; False: the pod has become another meanwhile, and all must be asked again."""
+    """Check the budget and delete; False: the pod changed meanwhile, and everything must be checked again."""
     pod, budget = _pod(api, kind, call), None
     if _is_exempt(pod):
-        # One that has not begun is free to go, but not if it has begun by then.
+        # A pending pod may be evicted, but not if it has started by then: its version becomes a precondition.
         only_this = pod.status.phase == "Pending" and pod.metadata.deletion_timestamp is None
     else:
         budget = _budget_of(api, pod)
@@ -101,7 +101,7 @@ async def _try(api: Api, call: Call, kind: Kind, options: DeleteOptions, *, is_d
 
 
 def _own_options(options: DeleteOptions, pod: Pod, only_this: bool) -> tuple[DeleteOptions, bool]:
-    """The caller's options, with the pod's version if it matters and the caller has not said which; whether it was."""
+    """Return the options with the pod's version as a precondition if `only_this` asks for one, and whether it was."""
     wanted = options.preconditions
     given = Preconditions() if wanted is None else msgspec.structs.replace(wanted)
     only_this = only_this and given.resource_version is None
@@ -119,7 +119,7 @@ def _pod(api: Api, kind: Kind, call: Call) -> Pod:
 
 
 def _is_exempt(pod: Pod) -> bool:
-    """A pod that has ended, has not begun, or is going already disturbs nobody by going."""
+    """Tell whether the pod needs no budget: it has ended, has not started, or is being deleted."""
     return pod.status.phase in (*TERMINAL, "Pending") or pod.metadata.deletion_timestamp is not None
 
 
@@ -136,7 +136,7 @@ def _budget_of(api: Api, pod: Pod) -> PodDisruptionBudget | None:
 
 
 def _ignores_unready(pod: Pod, budget: PodDisruptionBudget) -> bool:
-    """A pod that is not ready may go when enough others are, or when the budget says it always may."""
+    """Tell whether an unready pod may be evicted: enough others are ready, or the budget always allows it."""
     if is_healthy(pod):
         return False
     if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
@@ -169,7 +169,7 @@ def _still_processed(budget: PodDisruptionBudget) -> ApiError:
 
 
 def _why_none(budget: PodDisruptionBudget) -> str:
-    """Why the budget allows nothing now. While it could not be worked out its numbers mean nothing."""
+    """Return why the budget allows no disruption now. While its sync fails its numbers mean nothing."""
     status, name = budget.status, budget.metadata.name
     start = f"The disruption budget {name} does not allow evicting pods currently"
     condition = allowed_condition(status)
@@ -193,7 +193,7 @@ def _because(error: ApiError, text: str) -> ApiError:
 
 
 async def _spend(api: Api, call: Call, budget: PodDisruptionBudget, pod: Pod, *, is_dry_run: bool) -> None:
-    """Take one disruption off the budget before the pod goes, so that two evictions never share one."""
+    """Take one disruption off the budget before the delete, so that two evictions never share one."""
     kind = api.env.kind(PodDisruptionBudget)
     key = f"{budget.metadata.namespace}/{budget.metadata.name}"
     for _ in range(UPDATE_ATTEMPTS):
@@ -216,7 +216,7 @@ async def _spend(api: Api, call: Call, budget: PodDisruptionBudget, pod: Pod, *,
 
 
 async def _mark(api: Api, kind: Kind, call: Call, options: DeleteOptions) -> None:
-    """Say in the pod's conditions why it goes, for whoever replaces it."""
+    """Set the pod's DisruptionTarget condition, which tells its controller why it was deleted."""
     strategy = api.strategy(kind)
     for _ in range(UPDATE_ATTEMPTS):
         item = api.env.hub.cache(kind).objects.get(f"{call.namespace}/{call.name}")
@@ -236,6 +236,6 @@ async def _mark(api: Api, kind: Kind, call: Call, options: DeleteOptions) -> Non
         written = await api.writer.replace(kind, pod, item)
         if written is not None:
             if options.preconditions is not None and options.preconditions.resource_version is not None:
-                # The version the caller insists on was right, and only this very write has changed it.
+                # The version in the precondition was right; this write has just changed it.
                 options.preconditions.resource_version = str(written.item.revision)
             return

@@ -1,4 +1,4 @@
-"""pods/log: what a container wrote, handed on from its kubelet as it comes."""
+"""pods/log: a container's log, streamed from the kubelet as it comes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _POSITIVE: Final = "must be greater than 0"
 
 
 async def read_log(api: Api, call: Call, kind: Kind) -> Answer:
-    """Find the kubelet, ask it, and pour out what it says."""
+    """Ask the pod's kubelet for the log and stream its answer."""
     query = _kubelet_query(call, splits=api.env.gates.enabled(_SPLIT_STREAMS))
     pod = await find_pod(api, call)
     container = chosen_container(pod, call.query.get("container"))
@@ -43,7 +43,7 @@ async def read_log(api: Api, call: Call, kind: Kind) -> Answer:
     url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
     path = f"/containerLogs/{pod.metadata.namespace}/{pod.metadata.name}/{container}"
     clock = api.env.clock
-    # A log that is followed says nothing for as long as its container does.
+    # A followed log may be silent for as long as its container is.
     transport = HttpTransport(url, clock=clock, ssl_context=access.tls, max_connections=1)
     try:
         response = await transport.send(Request("GET", path, query), stream=True)
@@ -63,7 +63,7 @@ async def _parts(stream: Stream) -> AsyncGenerator[bytes, None]:
 
 
 def _refusal(name: str, response: Response) -> ApiError:
-    """A kubelet's refusal, as the API's."""
+    """Convert a kubelet's refusal to an error of the API."""
     text = (response.body or b"").decode("utf-8", "replace")
     match response.status:
         case 400:
@@ -95,7 +95,7 @@ def _refusal(name: str, response: Response) -> ApiError:
 
 
 def _kubelet_query(call: Call, *, splits: bool) -> str:
-    """The options, looked at, as a kubelet is asked."""
+    """Validate the options and return the query for the kubelet."""
     query, faults = call.query, []
     numbers = {
         name: parse_number(query.get(name)) if query.get(name) else None

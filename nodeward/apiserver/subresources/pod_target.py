@@ -1,4 +1,4 @@
-"""The pod and the container that a log or a command is asked of, and the node it is on."""
+"""The pod, its node and the container that a log or exec request means. Called by `log.py` and `stream.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nodeward.apiserver.request import Call
 
 
 async def find_pod(api: Api, call: Call) -> Pod:
-    """As it is now: somebody may ask for the log of a pod that was made a moment ago, elsewhere."""
+    """Return the pod at the store's newest revision: it may have been created a moment ago through another server."""
     await api.env.hub.fresh()
     pod = api.env.peek(Pod, call.name, call.namespace)
     if pod is None:
@@ -19,7 +19,7 @@ async def find_pod(api: Api, call: Call) -> Pod:
 
 
 def chosen_container(pod: Pod, wanted: str) -> str:
-    """The container that is meant; if none is named there must be one only."""
+    """Return the container that is meant; without a name the pod must have exactly one."""
     spec = pod.spec
     names = [each.name for each in (*spec.init_containers, *spec.containers)]
     names.extend(each.name for each in spec.ephemeral_containers)

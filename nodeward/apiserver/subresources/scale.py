@@ -1,4 +1,4 @@
-"""The scale subresource: the number of replicas of a workload, in one form for all of them."""
+"""The scale subresource: the number of replicas of a workload, in one form for all kinds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SCALE_KIND = Kind("autoscaling", "v1", "Scale", Scale, "scale", subresources=(S
 
 
 async def get_scale(api: Api, call: Call, kind: Kind) -> Answer:
-    """How many there are, and should be."""
+    """Return the wanted and the current number of replicas."""
     wanted = accepted(call.request.headers.get("accept", ""))
     await api.env.hub.fresh()
     item = api.env.hub.cache(kind).objects.get(f"{call.namespace}/{call.name}")
@@ -54,7 +54,7 @@ async def get_scale(api: Api, call: Call, kind: Kind) -> Answer:
 
 
 async def change_scale(api: Api, call: Call, kind: Kind) -> Answer:
-    """PUT or PATCH of the number of replicas."""
+    """PUT or PATCH the number of replicas."""
     wanted = accepted(call.request.headers.get("accept", ""))
     is_patch = call.verb == "patch"
     check_options(call, "PatchOptions" if is_patch else "UpdateOptions")
@@ -100,7 +100,7 @@ def _applying(api: Api, call: Call, kind: Kind) -> tuple[dict[str, Any], Callabl
 
     def make(item: Item, old: Any) -> Any:
         _check(call, kind, scale, old)
-        merged, entries = api.ownership.applied(
+        merged, entries = api.field_manager.applied(
             call,
             kind,
             parse_tree(stand_alone(kind, item.data)),
@@ -130,7 +130,7 @@ def _check(call: Call, kind: Kind, scale: Scale, old: Any) -> None:
 
 
 def scale_of(workload: Any) -> Scale:
-    """The scale of a workload that has one."""
+    """Make the Scale of a workload."""
     meta, spec = workload.metadata, workload.spec
     return Scale(
         kind="Scale",

@@ -1,7 +1,7 @@
 """pods/exec, pods/attach, pods/portforward: a connection through to the pod's kubelet.
 
-What the two ends say to each other is theirs: bytes are handed on as they are, no faster than they are taken. Where a
-kubelet does not speak the protocol of the client it is translated (`translating`). Refusals of kubelets are handed on.
+Bytes are passed on unchanged in both directions, with backpressure. Where a kubelet does not speak the client's
+protocol they are translated (`translating.py`). Refusals of kubelets are passed on.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from nodeward.machinery.transport import ConnectionFailed, Request, Response
 from nodeward.machinery.upgrading import Switched, upgrade
 
 _ASK_FOR_CREATE: Final = "AuthorizePodWebsocketUpgradeCreatePermission"
-#: What clients call the streams, and what kubelets do.
+#: Names of the streams in a client's query, and in the kubelet's.
 _STREAMS: Final = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
-#: Of the client's headers, those that are about the switch.
+#: The client's headers that belong to the protocol switch.
 _HANDED_ON: Final = ("connection", "upgrade", "x-stream-protocol-version")
 _HANDED_ON_PREFIX: Final = "sec-websocket-"
 
 
 async def connect(api: Api, call: Call, kind: Kind) -> Answer:
-    """Switch protocols with the client once the kubelet has."""
+    """Connect to the kubelet, then switch protocols with the client."""
     if call.verb != "create" and api.env.gates.enabled(_ASK_FOR_CREATE):
         # A WebSocket begins with GET, and reading must not be enough to run a command.
         api.require(msgspec.structs.replace(call.attributes(), verb="create"))
@@ -85,7 +85,7 @@ def _translated(api: Api, call: Call, kubelet: Switched, protocol: str) -> Answe
 
 
 def _location(call: Call, pod: Pod) -> tuple[str, str]:
-    """Path and query at the kubelet."""
+    """Return path and query at the kubelet."""
     query, place = call.query, f"{pod.metadata.namespace}/{pod.metadata.name}"
     if call.subresource == "portforward":
         ports = ",".join(query.all("ports"))
@@ -106,7 +106,7 @@ def _headers(request: Request) -> dict[str, str]:
 
 
 def _named(headers: dict[str, str]) -> dict[str, str]:
-    """Headers of the switch, as people write them."""
+    """Return the headers of the protocol switch with their usual capitals."""
     return {
         "-".join(part.capitalize() for part in name.split("-")): value
         for name, value in headers.items()
@@ -115,7 +115,7 @@ def _named(headers: dict[str, str]) -> dict[str, str]:
 
 
 class Relay:
-    """Hands bytes on between a client and a kubelet. Implements `Tunnel`."""
+    """Passes bytes between a client and a kubelet. Implements `Tunnel`."""
 
     def __init__(self, kubelet: Switched) -> None:
         self._kubelet = kubelet

@@ -1,4 +1,4 @@
-"""serviceaccounts/token: a fresh token for a service account."""
+"""serviceaccounts/token: issues a token for a service account with `auth/token_request.py`."""
 
 from __future__ import annotations
 

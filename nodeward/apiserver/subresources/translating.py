@@ -1,7 +1,7 @@
-"""WebSocket on one side, SPDY on the other: for kubelets that do not declare ExtendWebSocketsToKubelet (KEP-5328).
+"""WebSocket to SPDY, for kubelets that do not declare ExtendWebSocketsToKubelet (KEP-5328). Called by `stream.py`.
 
-Such a kubelet knows commands and port-forward over SPDY only. A client's WebSocket then ends here: the channels of a
-command become streams, and the SPDY that port-forward carries inside its WebSocket is taken out of it.
+Such a kubelet serves exec and port-forward over SPDY only. The client's WebSocket then ends here: the channels of a
+command become SPDY streams, and the SPDY that port-forward carries inside its WebSocket is unwrapped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CLOSE: Final = 255
 
 
 def spoken_here(api: Api, node: Node, request: Request, subresource: str) -> str:
-    """The WebSocket protocol that must end here because the kubelet does not speak it; "" if none must."""
+    """Return the WebSocket protocol that must be translated because the kubelet does not speak it; "" if none."""
     protocol = TUNNELLED if subresource == "portforward" else V5
     offered = [name.strip() for name in request.headers.get("sec-websocket-protocol", "").split(",")]
     if not wants_websocket(request) or protocol not in offered:
@@ -49,13 +49,13 @@ def spoken_here(api: Api, node: Node, request: Request, subresource: str) -> str
 
 
 def spdy_headers(protocol: str) -> dict[str, str]:
-    """What a kubelet is asked instead."""
+    """Return the headers of the SPDY request to the kubelet."""
     inner = PORT_FORWARD if protocol == TUNNELLED else V4
     return {"connection": "Upgrade", "upgrade": "SPDY/3.1", "x-stream-protocol-version": inner}
 
 
 async def translate_ports(client: WebSocket, kubelet: Switched) -> None:
-    """SPDY out of its WebSocket, and back into it."""
+    """Unwrap SPDY from the client's WebSocket, and wrap the kubelet's."""
 
     async def forth() -> None:
         async for message in client.messages():
@@ -72,7 +72,7 @@ async def translate_ports(client: WebSocket, kubelet: Switched) -> None:
 
 
 async def translate_command(client: WebSocket, kubelet: Switched, streams: frozenset[str]) -> None:
-    """The channels of a command as streams; `streams` are those the client asked for."""
+    """Carry the channels of a command as SPDY streams; `streams` are those the client asked for."""
 
     async def send(data: bytes) -> None:
         if kubelet.write(data):
@@ -117,7 +117,7 @@ async def _hear(client: WebSocket, stdin: SpdyStream | None, resize: SpdyStream 
 
 
 async def _show(client: WebSocket, error: SpdyStream, outputs: dict[int, SpdyStream]) -> None:
-    """All output, then how it ended."""
+    """Send all output, then the command's exit status."""
 
     async def show(channel: int, stream: SpdyStream) -> None:
         while data := await stream.read():
@@ -132,7 +132,7 @@ async def _show(client: WebSocket, error: SpdyStream, outputs: dict[int, SpdyStr
 
 
 async def _until_first(*works: Coroutine[Any, Any, None]) -> None:
-    """Until one of them has ended; the others are not needed then."""
+    """Wait until one task has ended, and cancel the others."""
     tasks = [asyncio.create_task(work) for work in works]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

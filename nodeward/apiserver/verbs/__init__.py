@@ -1,1 +1,1 @@
-"""What can be done with objects: one file per verb."""
+"""The verbs of the API, one file each. Called by `app.py`; writes use `writing.py`, reads the watch caches."""

@@ -1,4 +1,4 @@
-"""POST to a collection."""
+"""CREATE: POST to a collection. Reads the body and hands the object to the write path (`writing.py`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nodeward.machinery.serving.answer import Answer
 
 
 async def create(api: Api, call: Call, kind: Kind) -> Answer:
-    """A new object."""
+    """Create an object."""
     wanted = accepted(call.request.headers.get("accept", ""))
     check_options(call, "CreateOptions")
     if kind.is_namespaced and not call.namespace:

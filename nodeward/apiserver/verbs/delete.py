@@ -1,7 +1,7 @@
-"""DELETE of one object or of many: preconditions, grace, finalizers, propagation.
+"""DELETE of one object or of a collection: preconditions, grace period, finalizers, propagation.
 
-An object that something still holds (a grace period, a finalizer) is marked and stays until the last holder lets go;
-all others are gone when the answer is sent.
+An object with a grace period or a finalizer is marked for deletion and stays until the last finalizer is removed; all
+others are gone when the answer is sent. Also called for evictions.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from nodeward.machinery.serving.answer import Answer, success
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-#: The last second that can be written down; no grace ends later, however long it is.
+#: The last time that RFC 3339 can express; a grace period ends there at the latest.
 _LAST = parse_rfc3339("9999-12-31T23:59:59Z")
 
 
 async def delete(api: Api, call: Call, kind: Kind) -> Answer:
-    """One object goes, or is marked to go."""
+    """Delete one object, or mark it for deletion."""
     wanted = accepted(call.request.headers.get("accept", ""))
     options = read_options(call)
     stored = api.stored_kind(kind)
@@ -47,13 +47,13 @@ async def delete(api: Api, call: Call, kind: Kind) -> Answer:
     if is_gone and not strategy.answers_deleted:
         meta = obj.metadata
         return success(200, StatusDetails(name=meta.name, group=kind.group, kind=kind.resource, uid=meta.uid))
-    # Who asks in the old way that dependents go as well hears that it is not over yet.
+    # 202 for the deprecated orphanDependents=false, while the object still exists.
     status = 202 if not is_gone and options.orphan_dependents is False else 200
     return present_one(api, call, kind, item, wanted, status=status)
 
 
 async def delete_collection(api: Api, call: Call, kind: Kind) -> Answer:
-    """Every selected object goes, one after the other; what is gone already does not matter."""
+    """Delete every selected object, one after the other; objects that are gone already are skipped."""
     wanted = accepted(call.request.headers.get("accept", ""))
     options = read_options(call)
     selection = selection_of(api, call, kind)
@@ -81,14 +81,14 @@ async def delete_collection(api: Api, call: Call, kind: Kind) -> Answer:
 
 
 def _warn(api: Api, call: Call, kind: Kind, options: DeleteOptions) -> None:
-    """Some kinds leave their dependents behind where nobody would expect it."""
+    """Warn that this kind orphans its dependents unless the client names a propagation policy."""
     text = api.strategy(kind).warns_of_orphans
     if text and options.propagation_policy is None and options.orphan_dependents is None:
         call.warn(text)
 
 
 def read_options(call: Call) -> DeleteOptions:
-    """Options from the body or, without one, from the query."""
+    """Read DeleteOptions from the body or, without one, from the query."""
     options = DeleteOptions()
     if call.request.body:
         body = json_body(call.request.headers.get("content-type", ""), call.request.body)
@@ -109,7 +109,7 @@ def read_options(call: Call) -> DeleteOptions:
 
 
 def check_delete_options(options: DeleteOptions) -> None:
-    """Refuse options that mean nothing, or two things."""
+    """Refuse unknown or contradictory options."""
     faults: list[FieldError] = []
     policy = options.propagation_policy
     where = FieldPath("propagationPolicy")
@@ -127,7 +127,7 @@ def check_delete_options(options: DeleteOptions) -> None:
 async def delete_one(
     api: Api, call: Call, kind: Kind, namespace: str, name: str, options: DeleteOptions
 ) -> tuple[Item, Any, bool]:
-    """Mark or remove; gives what is left (or was there last), and whether it is gone."""
+    """Mark or remove an object; return its last state, the decoded object, and whether it is removed."""
     hub, strategy = api.env.hub, api.strategy(kind)
     await hub.fresh()
     inner = f"{namespace}/{name}" if kind.is_namespaced else name
@@ -158,13 +158,13 @@ async def delete_one(
 
 
 def _bare(obj: Any) -> bytes:
-    """The object as a list would carry it."""
+    """Encode the object as a list item, without kind and apiVersion."""
     obj.kind = obj.api_version = ""
     return encode(obj)
 
 
 def check_preconditions(strategy: Strategy, obj: Any, options: DeleteOptions) -> None:
-    """Refuse to delete another object than the one that was meant."""
+    """Refuse the delete if the object is not the one the preconditions name."""
     wanted = options.preconditions
     if wanted is None:
         return
@@ -187,17 +187,17 @@ def check_preconditions(strategy: Strategy, obj: Any, options: DeleteOptions) ->
 
 
 def _mark(api: Api, strategy: Strategy, obj: Any, options: DeleteOptions) -> bool:
-    """Write into the object that it is to go; gives whether it stays for now."""
+    """Write grace period and finalizers into the object; return whether it stays for now."""
     meta, env = obj.metadata, api.env
     meta.finalizers = _finalizers(strategy, obj, options)
     requested = options.grace_period_seconds
     if requested is not None and requested < 0:
         requested = 1
     grace = _grace(strategy, obj, requested, env.clock.now_ns())
-    if grace is None and not meta.finalizers and not strategy.holds(obj):
+    if grace is None and not meta.finalizers and not strategy.has_own_finalizers(obj):
         return False
     if grace is None or grace == 0:
-        if not meta.finalizers and not strategy.holds(obj):
+        if not meta.finalizers and not strategy.has_own_finalizers(obj):
             return False
         if meta.deletion_timestamp is None:
             _next_generation(meta)
@@ -210,7 +210,7 @@ def _mark(api: Api, strategy: Strategy, obj: Any, options: DeleteOptions) -> boo
 
 
 def _grace(strategy: Strategy, obj: Any, requested: int | None, now_ns: int) -> int | None:
-    """The grace the object has left to it, written into its metadata; None: the kind knows no grace."""
+    """Set the deletion time in the metadata and return the remaining grace period; None: the kind has none."""
     meta = obj.metadata
     current = meta.deletion_grace_period_seconds
     if meta.deletion_timestamp is not None:
@@ -241,7 +241,7 @@ def _next_generation(meta: Any) -> None:
 
 
 def _finalizers(strategy: Strategy, obj: Any, options: DeleteOptions) -> list[str]:
-    """The finalizers after the propagation policy has had its say."""
+    """Return the finalizers that follow from the propagation policy."""
     current: list[str] = obj.metadata.finalizers
     others = [name for name in current if name not in (ORPHAN, FOREGROUND)]
     if not strategy.has_dependents:

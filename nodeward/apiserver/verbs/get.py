@@ -1,4 +1,4 @@
-"""GET of one object."""
+"""GET of one object, from the watch cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nodeward.machinery.serving.answer import Answer
 
 
 async def get(api: Api, call: Call, kind: Kind) -> Answer:
-    """The object as it is now."""
+    """Return the object, at least as new as the request asks."""
     wanted = accepted(call.request.headers.get("accept", ""))
     revision = call.query.revision("resourceVersion")
     if revision is None:

@@ -1,4 +1,4 @@
-"""LIST: all objects of a kind, in key order, whole or in pages, of now or of an earlier revision."""
+"""LIST: all objects of a kind in key order, whole or in pages, from the watch cache; older revisions from the store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import accepted
 from nodeward.apiserver.presenting import ListHead, present_list
 from nodeward.apiserver.request import Call
-from nodeward.apiserver.selection import Selection, selection_of
+from nodeward.apiserver.selection import Selectors, selection_of
 from nodeward.base.fielderror import FieldError, forbidden, not_supported
 from nodeward.base.fieldpath import FieldPath
 from nodeward.machinery.serving.answer import Answer
@@ -27,12 +27,12 @@ _EXPIRED = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
-#: The revision in a token for the rest of a list, whatever it is by then.
+#: The revision in a token that continues at whatever revision is the newest then.
 _WHATEVER = -1
 
 
 class _Continue(msgspec.Struct):
-    """Where the next page starts, and of which revision."""
+    """The continue token: where the next page starts, and at which revision."""
 
     v: str
     rv: int
@@ -40,7 +40,7 @@ class _Continue(msgspec.Struct):
 
 
 async def list_objects(api: Api, call: Call, kind: Kind) -> Answer:
-    """A list, in the form the client wants."""
+    """List objects, in the form the client wants."""
     wanted = accepted(call.request.headers.get("accept", ""))
     selection = selection_of(api, call, kind)
     limit = max(0, call.query.number("limit") or 0)
@@ -59,14 +59,14 @@ def _prefix(call: Call, kind: Kind) -> str:
     return f"{call.namespace}/" if kind.is_namespaced and call.namespace else ""
 
 
-def _matching(items: Sequence[Item], selection: Selection) -> Sequence[Item]:
+def _matching(items: Sequence[Item], selection: Selectors) -> Sequence[Item]:
     if selection.is_everything:
         return items
     return [item for item in items if selection.takes(item)]
 
 
 def _revision(call: Call) -> int | None:
-    """The resourceVersion asked for; None if none was."""
+    """Read and check resourceVersion and resourceVersionMatch; None if no version was asked for."""
     text, match = call.query.get("resourceVersion"), call.query.get("resourceVersionMatch")
     faults: list[FieldError] = []
     where = FieldPath("resourceVersionMatch")
@@ -91,7 +91,7 @@ def _revision(call: Call) -> int | None:
 
 
 async def _settle_revision(api: Api, call: Call, revision: int | None, token: str) -> int | None:
-    """Be new enough; gives the one revision the list must be of, if it must be of one."""
+    """Wait until the caches are new enough; return the exact revision the list must have, if any."""
     hub = api.env.hub
     if token:
         if revision:
@@ -108,7 +108,7 @@ async def _settle_revision(api: Api, call: Call, revision: int | None, token: st
 
 
 async def _page(
-    api: Api, call: Call, kind: Kind, selection: Selection, limit: int, token: str, exactly: int | None
+    api: Api, call: Call, kind: Kind, selection: Selectors, limit: int, token: str, exactly: int | None
 ) -> tuple[Sequence[Item], ListHead]:
     hub = api.env.hub
     prefix, start, revision = hub.prefix(kind, _prefix(call, kind).rstrip("/")), "", exactly or hub.revision
@@ -144,9 +144,9 @@ async def _page(
 
 
 def _first_page(
-    api: Api, call: Call, kind: Kind, selection: Selection, limit: int
+    api: Api, call: Call, kind: Kind, selection: Selectors, limit: int
 ) -> tuple[Sequence[Item], ListHead]:
-    """The newest state is in memory."""
+    """List the first page from the cache."""
     hub = api.env.hub
     cache = hub.cache(kind)
     prefix = _prefix(call, kind)
@@ -164,7 +164,7 @@ def _first_page(
 
 
 def _too_old(start: str) -> ApiError:
-    """A revision that is forgotten; who was in the middle of a list may go on with the newest state."""
+    """Make the 410 for a compacted revision, with a token that continues the list at the newest one."""
     if not start:
         return expired("The resourceVersion for the provided list is too old.")
     error = expired(_EXPIRED)

@@ -1,4 +1,8 @@
-"""PATCH in its four forms: JSON patch, merge patch, strategic merge patch, and server-side apply."""
+"""PATCH: JSON patch, merge patch, strategic merge patch, and server-side apply.
+
+The rules are in `nodeward/api/patch` and `nodeward/api/apply`; the result goes through the write path (`writing.py`).
+Lease renewals take a fast path (`lease_renewals.py`).
+"""
 
 from __future__ import annotations
 
@@ -48,6 +52,7 @@ PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 
 def patch_type(call: Call) -> str:
+    """Return the media type of the patch; raises 415."""
     media = call.request.headers.get("content-type", "").partition(";")[0].strip()
     if media not in PATCHES:
         raise unsupported_media_type("415: Unsupported Media Type")
@@ -55,7 +60,7 @@ def patch_type(call: Call) -> str:
 
 
 async def patch(api: Api, call: Call, kind: Kind, mode: UpdateMode) -> Answer:
-    """The object changed as the patch says."""
+    """Change the object as the patch says."""
     wanted = accepted(call.request.headers.get("accept", ""))
     media = patch_type(call)
     check_options(call, "PatchOptions")
@@ -71,21 +76,21 @@ async def patch(api: Api, call: Call, kind: Kind, mode: UpdateMode) -> Answer:
 
 
 async def _change(api: Api, call: Call, kind: Kind, mode: UpdateMode, media: str) -> Written:
-    if media != MERGE_PATCH or not api.renewals.concerns(kind):
+    if media != MERGE_PATCH or not api.lease_renewals.concerns(kind):
         return await _patch(api, call, kind, mode, media)
     hub = api.env.hub
     key, item = (
         hub.key(kind, call.namespace, call.name),
         hub.cache(kind).objects.get(f"{call.namespace}/{call.name}"),
     )
-    value = api.renewals.value(key, call, item) if item is not None else None
+    value = api.lease_renewals.value(key, call, item) if item is not None else None
     if item is not None and value is not None:
         written = await api.writer.replace_value(key, value, item)
         if written is not None:
-            api.renewals.renewed(key, written.item.revision)
+            api.lease_renewals.renewed(key, written.item.revision)
             return written
     written = await _patch(api, call, kind, mode, media)
-    api.renewals.learn(key, call, item, written.item)
+    api.lease_renewals.learn(key, call, item, written.item)
     return written
 
 
@@ -98,7 +103,7 @@ async def _patch(api: Api, call: Call, kind: Kind, mode: UpdateMode, media: str)
         patched = apply_patch(tree, sent, media, kind)
         obj = patched_object(call, kind, patched, sent, media)
         if obj.metadata.resource_version == str(item.revision):
-            # The patch did not insist on a version: it may be computed again on a newer one.
+            # The patch does not name a version: it may be computed again on a newer one.
             obj.metadata.resource_version = ""
         obj = strategy.to_stored_form(obj)
         strategy.default(obj)
@@ -108,7 +113,7 @@ async def _patch(api: Api, call: Call, kind: Kind, mode: UpdateMode, media: str)
 
 
 def apply_patch(tree: Any, sent: Any, media: str, kind: Kind) -> Any:
-    """The tree changed by a patch of one of the three plain forms."""
+    """Return the tree changed by a JSON, merge or strategic merge patch."""
     if media == JSON_PATCH:
         return apply_json_patch(tree, sent)
     if not isinstance(sent, dict):
@@ -119,7 +124,7 @@ def apply_patch(tree: Any, sent: Any, media: str, kind: Kind) -> Any:
 
 
 def parse_patch(body: bytes) -> Any:
-    """The body of a patch as a tree; raises 400."""
+    """Parse the body of a patch; raises 400."""
     try:
         return parse_tree(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -127,7 +132,7 @@ def parse_patch(body: bytes) -> Any:
 
 
 def object_from(call: Call, kind: Kind, tree: Any) -> KubeObject:
-    """A tree as an object; raises 400 if it is none."""
+    """Decode a tree as an object; raises 400."""
     body = encode(tree)
     obj = decode(body, kind)
     mode = field_validation(call)
@@ -137,7 +142,7 @@ def object_from(call: Call, kind: Kind, tree: Any) -> KubeObject:
 
 
 def patched_object(call: Call, kind: Kind, tree: Any, sent: Any, media: str) -> KubeObject:
-    """A patched tree as an object; if it is none, that is the patch's fault (422)."""
+    """Decode a patched tree as an object; if that fails the patch is invalid (422)."""
     try:
         _refuse_repeats(call, media)
         return object_from(call, kind, tree)
@@ -150,14 +155,14 @@ def patched_object(call: Call, kind: Kind, tree: Any, sent: Any, media: str) -> 
 
 
 def _refuse_repeats(call: Call, media: str) -> None:
-    """Fields a patch gives twice: said, or refused, as the client asked."""
+    """Warn of, or refuse, fields a patch gives twice."""
     mode, body = field_validation(call), call.request.body
     if mode != "Ignore" and may_have_duplicates(body):
         report_repeats(call, mode, body, "json patch " if media == JSON_PATCH else "")
 
 
 def read_applied(call: Call, kind: Kind) -> dict[str, Any]:
-    """The configuration a client applies to an object of `kind`."""
+    """Read the configuration a client applies to an object of `kind`."""
     if not call.query.get("fieldManager"):
         fault = required(FieldPath("fieldManager"), "is required for apply patch")
         raise invalid("meta.k8s.io", "PatchOptions", "", [fault])
@@ -179,7 +184,7 @@ async def _apply(api: Api, call: Call, kind: Kind, mode: UpdateMode) -> Written:
 
     def make(item: Item, old: Any) -> KubeObject:
         tree = parse_tree(stand_alone(kind, served_bytes(api, kind, item)))
-        merged, entries = api.ownership.applied(
+        merged, entries = api.field_manager.applied(
             call,
             kind,
             tree,
@@ -199,7 +204,7 @@ async def _apply(api: Api, call: Call, kind: Kind, mode: UpdateMode) -> Written:
         strategy.default(obj)
         return obj
 
-    # Fields that are unknown or of the wrong type are said as apply says them, not as decoding would.
+    # Unknown fields and wrong types get apply's error messages, not those of decoding.
     check_configuration(applied, schema_of(kind.type), kind.api_version)
     object_from(call, kind, applied)
     return await api.writer.update(

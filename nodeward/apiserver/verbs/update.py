@@ -1,4 +1,4 @@
-"""PUT: an object replaced by what the client sends."""
+"""UPDATE: PUT replaces an object by what the client sends, through the write path (`writing.py`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nodeward.machinery.serving.answer import Answer
 
 
 async def update(api: Api, call: Call, kind: Kind, mode: UpdateMode) -> Answer:
-    """The object as sent, whole or in the part `mode` is about."""
+    """Replace the object, or the part of it that `mode` names."""
     wanted = accepted(call.request.headers.get("accept", ""))
     check_options(call, "UpdateOptions")
     strategy = api.strategy(kind)

@@ -1,7 +1,9 @@
-"""WATCH: what has changed since a revision, and then everything as it changes.
+"""WATCH: the changes since a revision from the cache's history, then every change as it is committed.
 
-A `WatchStream` sits between a resource's cache and one client. Events of watchers that want everything in the plain
-form are bytes shared by all of them; selectors, tables and metadata-only watches are made per watcher.
+A `WatchStream` sits between a resource's watch cache and one client's connection. Events for watchers without selectors
+in the plain form are bytes shared by all of them; selectors, tables and metadata-only watches are encoded per watcher.
+
+What must stay true: a client sees every change after its start revision once and in order, or is disconnected.
 """
 
 from __future__ import annotations
@@ -14,26 +16,26 @@ from nodeward.api.meta import Status
 from nodeward.api.printing import Include, parse_include, partial_metadata, table
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.api import Api
-from nodeward.apiserver.cache import Batch, Change, frame, restamp
+from nodeward.apiserver.cache import ChangeBatch, ResourceChange, frame, restamp
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.negotiation import Accepted, Form, accepted
 from nodeward.apiserver.presenting import read, served_bytes
 from nodeward.apiserver.request import Call
-from nodeward.apiserver.selection import Selection, selection_of
+from nodeward.apiserver.selection import Selectors, selection_of
 from nodeward.base.fielderror import FieldError, forbidden
 from nodeward.base.fieldpath import FieldPath
 from nodeward.machinery.clock import Timer
 from nodeward.machinery.serving.answer import Answer, Sink
 
-#: What a client may leave unread beyond its first state, before it is cut off.
+#: Bytes a client may leave unread beyond its initial events, before it is disconnected.
 UNREAD_BYTES = 4 << 20
 BOOKMARK_SECONDS = 60.0
-#: A watch that does not say how long it wants to last is ended somewhere in this range, so that clients spread.
+#: A watch without timeoutSeconds ends after a random time in this range, so that clients do not reconnect together.
 LAST_SECONDS = (1800.0, 3600.0)
 
 
 async def watch(api: Api, call: Call, kind: Kind) -> Answer:
-    """An answer that goes on."""
+    """Open a watch; the answer is a stream."""
     wanted = accepted(call.request.headers.get("accept", ""))
     selection = selection_of(api, call, kind)
     revision = _revision(call)
@@ -67,9 +69,9 @@ def _revision(call: Call) -> int | None:
 
 
 class WatchStream:
-    """One watch."""
+    """One watch of one client. Implements `CacheWatcher`."""
 
-    def __init__(self, api: Api, call: Call, kind: Kind, selection: Selection, wanted: Accepted) -> None:
+    def __init__(self, api: Api, call: Call, kind: Kind, selection: Selectors, wanted: Accepted) -> None:
         self._api = api
         self._kind = kind
         self._cache = api.env.hub.cache(kind)
@@ -121,7 +123,7 @@ class WatchStream:
     # -- what happens first
 
     def _first(self) -> bytes | None:
-        """The events before the first live one; None if the watch is over before it began."""
+        """Return the events before the first live one; None if the watch ends before it began."""
         wants_state = self._initial if self._initial is not None else not self.revision
         if wants_state:
             frames = [self._render("ADDED", item) for item in self._state()]
@@ -141,7 +143,7 @@ class WatchStream:
         return (item for item in items if self._selection.takes(item))
 
     def _refuse(self, revision: int) -> None:
-        """Too old: said inside the stream, as Kubernetes says it."""
+        """Send 410 as an event inside the stream, as Kubernetes does."""
         status = expired(f"too old resource version: {revision} ({self._cache.history_start})").status
         if self._sink is not None:
             self._sink.write(_error_frame(status))
@@ -149,7 +151,7 @@ class WatchStream:
 
     # -- what happens then
 
-    def changed(self, batch: Batch) -> None:
+    def changed(self, batch: ChangeBatch) -> None:
         sink = self._sink
         if sink is None:
             return
@@ -163,12 +165,12 @@ class WatchStream:
         if sink.buffered > self._allowance:
             sink.abort()
 
-    def relisted(self, batch: Batch) -> None:
-        """Events were lost between the store and this server: the client has to list again."""
+    def relisted(self, batch: ChangeBatch) -> None:
+        """End the watch with 410: events were lost between the store and this server."""
         self._refuse(self._api.env.hub.revision)
 
-    def _selected(self, changes: Iterable[Change]) -> Iterable[bytes]:
-        """The changes this watcher is told of, as it is told of them."""
+    def _selected(self, changes: Iterable[ResourceChange]) -> Iterable[bytes]:
+        """Encode the changes that this watcher's selectors match."""
         prefix, selection = self._prefix, self._selection
         for change in changes:
             if prefix and not change.key.startswith(prefix):
@@ -185,7 +187,7 @@ class WatchStream:
             if now:
                 yield self._render("MODIFIED" if before else "ADDED", change.item)
             elif before and change.previous is not None:
-                # Gone from this watcher's sight: as it was when last seen, of the revision that took it away.
+                # It no longer matches: DELETED with its last matching state, at the revision of the change.
                 yield self._render("DELETED", restamp(change.previous, change.revision))
 
     # -- how it looks
@@ -232,7 +234,7 @@ class WatchStream:
 
 
 def _nothing() -> None:
-    """There is nothing to stop yet."""
+    """Do nothing: there is no watch to stop yet."""
 
 
 def _event(type_: str, body: bytes) -> bytes:

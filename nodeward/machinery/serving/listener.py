@@ -15,6 +15,8 @@ from nodeward.machinery.clock import Clock
 from nodeward.machinery.serving.connection import Application, HttpConnection, Limits
 
 SHUTDOWN_SECONDS: Final = 5.0
+#: TCP connections the kernel keeps until they are accepted; further ones wait at the client.
+BACKLOG: Final = 1024
 #: How long a peer may take to answer the end of a TLS connection. A client that keeps a connection for later does not
 #: read from it meanwhile, so it never does, and must not hold up a server that stops.
 GOODBYE_SECONDS: Final = 0.2
@@ -40,7 +42,7 @@ class Listener:
         loop = asyncio.get_running_loop()
         goodbye = None if tls is None else GOODBYE_SECONDS
         server = await loop.create_server(
-            self._connection, sock=bound, ssl=tls, ssl_shutdown_timeout=goodbye, backlog=1024
+            self._connection, sock=bound, ssl=tls, ssl_shutdown_timeout=goodbye, backlog=BACKLOG
         )
         self._servers.append(server)
         return int(bound.getsockname()[1])

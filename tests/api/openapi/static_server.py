@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from nodeward.api.discovery_docs import (
-    Document,
+    DiscoveryDocument,
     aggregated_core,
     aggregated_groups,
     api_group_list,
@@ -59,7 +59,7 @@ class _Handler(BaseHTTPRequestHandler):
         """The patch is noted down and the object stays as it is."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.desk.patches.append((self.headers["Content-Type"], json.loads(body)))
-        self._answer(Document(msgspec.json.encode(self.desk.objects[urlsplit(self.path).path])))
+        self._answer(DiscoveryDocument(msgspec.json.encode(self.desk.objects[urlsplit(self.path).path])))
 
     def do_POST(self) -> None:
         """What should be created is noted down, and turned away."""
@@ -72,21 +72,21 @@ class _Handler(BaseHTTPRequestHandler):
             "message": "noted down",
             "code": 403,
         }
-        self._answer(Document(msgspec.json.encode(status)), 403)
+        self._answer(DiscoveryDocument(msgspec.json.encode(status)), 403)
 
-    def _answer(self, document: Document | OpenApiDocument, code: int = 200) -> None:
+    def _answer(self, document: DiscoveryDocument | OpenApiDocument, code: int = 200) -> None:
         self.send_response(code)
         self.send_header("Content-Type", document.content_type)
         self.send_header("Content-Length", str(len(document.body)))
         self.end_headers()
         self.wfile.write(document.body)
 
-    def _find(self, path: str, accept: str) -> Document | OpenApiDocument | None:
+    def _find(self, path: str, accept: str) -> DiscoveryDocument | OpenApiDocument | None:
         if path in self.desk.objects:
-            return Document(msgspec.json.encode(self.desk.objects[path]))
+            return DiscoveryDocument(msgspec.json.encode(self.desk.objects[path]))
         match path.strip("/").split("/"):
             case ["version"]:
-                return Document(msgspec.json.encode(version_info("1.37")))
+                return DiscoveryDocument(msgspec.json.encode(version_info("1.37")))
             case ["api"]:
                 return aggregated_core(SCHEME) if "apidiscovery" in accept else api_versions("x:1")
             case ["apis"]:

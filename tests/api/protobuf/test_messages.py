@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from nodeward.api.meta import DeleteOptions
-from nodeward.api.protobuf.messages import Message, Place, message_of
+from nodeward.api.protobuf.messages import JsonPlace, Message, message_of
 from nodeward.api.protobuf.reading import read_envelope
 from nodeward.api.schema import Schema, Shape, schema_of
 from nodeward.api.scheme import SCHEME, Kind
@@ -22,7 +22,7 @@ _CUSTOM = "readiness_v1alpha1."
 
 def _names(message: Message) -> Iterator[str]:
     for field in message.fields.values():
-        if field.place is Place.HERE and isinstance(field.inside, Message):
+        if field.place is JsonPlace.HERE and isinstance(field.inside, Message):
             yield from _names(field.inside)
         else:
             yield field.name

@@ -23,7 +23,7 @@ from nodeward.apiserver.admission.default_storage_class import DefaultStorageCla
 from nodeward.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
 from nodeward.apiserver.admission.extended_resource_toleration import ExtendedResourceToleration
 from nodeward.apiserver.admission.persistent_volume_claim_resize import PersistentVolumeClaimResize
-from nodeward.apiserver.admission.runtime_class import RuntimeClass, merge_tolerations
+from nodeward.apiserver.admission.runtime_class import RuntimeClassPlugin, merge_tolerations
 from nodeward.apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from nodeward.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
 from tests.apiserver.admission.world import (
@@ -79,7 +79,7 @@ def sandbox(**more: object) -> Class:
 
 
 def test_a_runtime_class_brings_its_overhead() -> None:
-    plugin = RuntimeClass(world(sandbox(overhead=Overhead(pod_fixed=amounts(cpu="100m")))))
+    plugin = RuntimeClassPlugin(world(sandbox(overhead=Overhead(pod_fixed=amounts(cpu="100m")))))
     made = admitted(plugin, create(pod(runtime_class_name="sandbox")))
     assert made.spec.overhead == amounts(cpu="0.1")
     differs = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
@@ -95,7 +95,7 @@ def test_a_runtime_class_brings_its_overhead() -> None:
 def test_a_runtime_class_steers_its_pods() -> None:
     tolerated = Toleration(key="sandbox", operator="Exists")
     where = Scheduling(node_selector={"runtime": "runsc"}, tolerations=[tolerated])
-    plugin = RuntimeClass(world(sandbox(scheduling=where)))
+    plugin = RuntimeClassPlugin(world(sandbox(scheduling=where)))
     narrow = Toleration(key="sandbox", operator="Equal", value="yes", effect="NoSchedule")
     made = admitted(
         plugin, create(pod(runtime_class_name="sandbox", node_selector={"zone": "a"}, tolerations=[narrow]))

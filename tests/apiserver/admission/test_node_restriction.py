@@ -23,7 +23,7 @@ from nodeward.api.storage_v1 import CSIDriver, CSIDriverSpec, CSINode
 from nodeward.api.storage_v1 import TokenRequest as DriverToken
 from nodeward.apiserver.admission.node_restriction import NodeRestriction
 from nodeward.apiserver.admission.plugin import Write
-from nodeward.apiserver.admission.service_account import ServiceAccount
+from nodeward.apiserver.admission.service_account import ServiceAccountPlugin
 from nodeward.apiserver.auth.user import User
 from nodeward.rules.pod_references import MIRROR
 from nodeward.rules.readiness import RECORD_ANNOTATION
@@ -300,7 +300,7 @@ def token(pod_name: str = "p", uid: str = "uid-p", audiences: tuple[str, ...] = 
 
 def test_a_kubelet_asks_for_tokens_of_its_pods_only() -> None:
     mine, other = pod(node_name="n1"), pod("other", node_name="n2")
-    admitted(ServiceAccount(world(account())), create(mine))
+    admitted(ServiceAccountPlugin(world(account())), create(mine))
     restricted = plugin(account(), mine, other)
     admitted(restricted, token())
     assert forbidden(restricted, token("")) == "node requested token not bound to a pod"

@@ -21,13 +21,13 @@ from nodeward.api.core_v1.volume import (
     VolumeProjection,
 )
 from nodeward.api.core_v1.volume_sources import SecretVolumeSource
-from nodeward.apiserver.admission.service_account import MOUNT_PATH, ServiceAccount
+from nodeward.apiserver.admission.service_account import MOUNT_PATH, ServiceAccountPlugin
 from nodeward.rules.pod_references import MIRROR
 from tests.apiserver.admission.world import account, admitted, copy, create, forbidden, pod, update, world
 
 
 def test_a_pod_runs_as_the_default_account_with_its_token_in_every_container() -> None:
-    plugin = ServiceAccount(world(account()))
+    plugin = ServiceAccountPlugin(world(account()))
     made = admitted(plugin, create(pod(init_containers=[Container(name="i")])))
     assert (made.spec.service_account_name, made.spec.service_account) == ("default", "default")
     (volume,) = made.spec.volumes
@@ -57,27 +57,27 @@ def test_a_pod_runs_as_the_default_account_with_its_token_in_every_container() -
 
 def test_a_container_with_its_own_mount_there_is_left_alone() -> None:
     own = Container(name="c", volume_mounts=[VolumeMount(name="v", mount_path=MOUNT_PATH)])
-    made = admitted(ServiceAccount(world(account())), create(pod(containers=[own])))
+    made = admitted(ServiceAccountPlugin(world(account())), create(pod(containers=[own])))
     assert made.spec.volumes == []
     assert len(made.spec.containers[0].volume_mounts) == 1
 
 
 def test_a_token_volume_that_is_there_already_is_used() -> None:
     made = admitted(
-        ServiceAccount(world(account())), create(pod(volumes=[Volume(name="kube-api-access-abcde")]))
+        ServiceAccountPlugin(world(account())), create(pod(volumes=[Volume(name="kube-api-access-abcde")]))
     )
     assert [volume.name for volume in made.spec.volumes] == ["kube-api-access-abcde"]
     assert made.spec.containers[0].volume_mounts[0].name == "kube-api-access-abcde"
 
 
 def test_the_wish_of_the_pod_goes_before_that_of_the_account() -> None:
-    plugin = ServiceAccount(world(account(automount_service_account_token=False)))
+    plugin = ServiceAccountPlugin(world(account(automount_service_account_token=False)))
     assert admitted(plugin, create(pod())).spec.volumes == []
     assert len(admitted(plugin, create(pod(automount_service_account_token=True))).spec.volumes) == 1
 
 
 def test_pull_secrets_come_from_the_account_unless_the_pod_has_its_own() -> None:
-    plugin = ServiceAccount(world(account(image_pull_secrets=[LocalObjectReference(name="pull")])))
+    plugin = ServiceAccountPlugin(world(account(image_pull_secrets=[LocalObjectReference(name="pull")])))
     assert [each.name for each in admitted(plugin, create(pod())).spec.image_pull_secrets] == ["pull"]
     own = pod(image_pull_secrets=[LocalObjectReference(name="own")])
     assert [each.name for each in admitted(plugin, create(own)).spec.image_pull_secrets] == ["own"]
@@ -85,7 +85,7 @@ def test_pull_secrets_come_from_the_account_unless_the_pod_has_its_own() -> None
 
 def test_a_missing_account_is_named() -> None:
     write = create(pod(service_account_name="robot"))
-    assert forbidden(ServiceAccount(world()), write) == (
+    assert forbidden(ServiceAccountPlugin(world()), write) == (
         'error looking up service account default/robot: serviceaccount "robot" not found'
     )
 
@@ -99,11 +99,11 @@ def mirror(**spec: Any) -> Pod:
 def test_a_copy_of_a_static_pod_is_not_touched() -> None:
     made = mirror()
     before = copy(made)
-    assert admitted(ServiceAccount(world()), create(made)) == before
+    assert admitted(ServiceAccountPlugin(world()), create(made)) == before
 
 
 def test_a_copy_of_a_static_pod_may_name_neither_account_nor_secret() -> None:
-    plugin = ServiceAccount(world(account()))
+    plugin = ServiceAccountPlugin(world(account()))
     token = VolumeProjection(service_account_token=ServiceAccountTokenProjection(path="t"))
     for made, why in (
         (mirror(service_account_name="default"), "a mirror pod may not reference service accounts"),
@@ -122,7 +122,7 @@ def test_a_copy_of_a_static_pod_may_name_neither_account_nor_secret() -> None:
 def test_an_account_can_insist_on_the_secrets_it_lists() -> None:
     strict = account(secrets=[ObjectReference(name="listed")])
     strict.metadata.annotations["kubernetes.io/enforce-mountable-secrets"] = "true"
-    plugin = ServiceAccount(world(strict))
+    plugin = ServiceAccountPlugin(world(strict))
 
     def volumes(name: str) -> list[Volume]:
         return [Volume(name="v", secret=SecretVolumeSource(secret_name=name))]

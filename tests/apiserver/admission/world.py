@@ -13,8 +13,8 @@ from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import KubeObject, ObjectMeta
 from nodeward.api.scheme import SCHEME
-from nodeward.apiserver.admission.chain import Chain
-from nodeward.apiserver.admission.plugin import Plugin, Write
+from nodeward.apiserver.admission.chain import AdmissionChain
+from nodeward.apiserver.admission.plugin import AdmissionPlugin, Write
 from nodeward.apiserver.auth.user import User
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.hub import Hub
@@ -127,22 +127,22 @@ def send(obj: Any, subresource: str, sent: Any, user: User = ADMIN) -> Write:
     return Write("CREATE", kind, where.namespace, where.name, subresource, user, None, obj, sent=sent)
 
 
-def admitted(plugin: Plugin, write: Write) -> Any:
+def admitted(plugin: AdmissionPlugin, write: Write) -> Any:
     """The object as the plugin lets it through."""
-    chain = Chain([plugin])
+    chain = AdmissionChain([plugin])
     if write.operation != "DELETE":
         chain.admit(write)
     chain.validate(write)
     return write.new
 
 
-def refused(plugin: Plugin, write: Write) -> ApiError:
+def refused(plugin: AdmissionPlugin, write: Write) -> ApiError:
     with pytest.raises(ApiError) as caught:
         admitted(plugin, write)
     return caught.value
 
 
-def forbidden(plugin: Plugin, write: Write) -> str:
+def forbidden(plugin: AdmissionPlugin, write: Write) -> str:
     """Why the plugin refuses: the part after `is forbidden: `."""
     error = refused(plugin, write)
     start = f'{write.kind.qualified_resource} "{write.name}" is forbidden: '

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from nodeward.apiserver.auth.authenticate import Authenticator, bearer_token, certificate_user
 from nodeward.apiserver.auth.token_file import read_token_file
 from nodeward.apiserver.auth.token_keys import TokenKey
-from nodeward.apiserver.auth.tokens import Bound, BoundObject, Claims, Ref, TokenSigner, TokenVerifier
+from nodeward.apiserver.auth.tokens import Bound, BoundObject, Ref, TokenClaims, TokenSigner, TokenVerifier
 from nodeward.apiserver.auth.user import User, split_node, split_service_account
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
@@ -114,7 +114,7 @@ def test_a_service_account_token_is_checked_and_its_refusal_explained() -> None:
     verifier = TokenVerifier(["iss"], [key], ["api"], lambda *which: objects.get(which))
     check = Authenticator(verifier=verifier, audiences=["api"])
     bound = Bound(namespace="ns", serviceaccount=Ref(name="bot", uid="u"))
-    token = TokenSigner("iss", key).sign(Claims(aud=["api"], exp=NOW // SECOND_NS, kubernetes=bound))
+    token = TokenSigner("iss", key).sign(TokenClaims(aud=["api"], exp=NOW // SECOND_NS, kubernetes=bound))
     user = check.authenticate(peer_subject=None, headers=bearer(f"Bearer {token}"), now_ns=NOW)
     assert user is not None
     assert user.groups == ("system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated")

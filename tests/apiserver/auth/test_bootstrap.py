@@ -21,7 +21,7 @@ from nodeward.api.rbac_v1 import (
 from nodeward.apiserver.auth.bootstrap_policy import bootstrap_objects, node_rules, parse
 from nodeward.apiserver.auth.bootstrap_roles import GATED
 from nodeward.apiserver.auth.rbac import RbacAuthorizer
-from nodeward.apiserver.auth.reconcile import Change, Step, reconcile
+from nodeward.apiserver.auth.reconcile import RbacChange, RbacStep, reconcile
 from nodeward.apiserver.auth.rules import aggregate
 from nodeward.apiserver.auth.user import Attributes, User
 
@@ -127,7 +127,7 @@ def test_admin_edit_and_view_add_up() -> None:
 
 def test_on_an_empty_cluster_everything_is_created_and_afterwards_nothing_changes() -> None:
     wanted = bootstrap_objects()
-    assert reconcile([], wanted) == [Change(Step.CREATE, item) for item in wanted]
+    assert reconcile([], wanted) == [RbacChange(RbacStep.CREATE, item) for item in wanted]
     assert reconcile(wanted, bootstrap_objects()) == []
 
 
@@ -142,7 +142,7 @@ def test_missing_permissions_are_added_and_extra_ones_kept() -> None:
     before = copy.deepcopy(there)
     (change,) = reconcile([there], [wanted])
     assert there == before
-    assert change.step is Step.UPDATE
+    assert change.step is RbacStep.UPDATE
     assert isinstance(change.obj, ClusterRole)
     assert change.obj.rules == [
         wanted.rules[0],
@@ -169,9 +169,9 @@ def test_missing_subjects_are_added_and_a_binding_of_another_role_is_made_again(
     there.subjects = [Subject(kind="User", name="joe")]
     (change,) = reconcile([there], [wanted])
     assert isinstance(change.obj, ClusterRoleBinding)
-    assert (change.step, change.obj.subjects) == (Step.UPDATE, [*there.subjects, *wanted.subjects])
+    assert (change.step, change.obj.subjects) == (RbacStep.UPDATE, [*there.subjects, *wanted.subjects])
     there.role_ref = RoleRef(kind="ClusterRole", name="other")
-    assert reconcile([there], [wanted]) == [Change(Step.RECREATE, wanted)]
+    assert reconcile([there], [wanted]) == [RbacChange(RbacStep.RECREATE, wanted)]
 
 
 def test_a_missing_selector_is_added_and_an_unwanted_aggregation_removed() -> None:

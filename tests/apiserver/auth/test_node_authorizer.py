@@ -14,13 +14,20 @@ from nodeward.api.core_v1.storage import PersistentVolume
 from nodeward.api.errors import ApiError
 from nodeward.api.resource_v1 import ResourceSlice
 from nodeward.api.storage_v1 import VolumeAttachment
+from nodeward.apiserver.auth.authorizers import Authorizers
 from nodeward.apiserver.auth.bootstrap_policy import node_rules
-from nodeward.apiserver.auth.chain import Authorizers
 from nodeward.apiserver.auth.node_authorizer import NodeAuthorizer
 from nodeward.apiserver.auth.node_graph import NodeGraph
 from nodeward.apiserver.auth.rbac import RbacAuthorizer
 from nodeward.apiserver.auth.rules import rule_allows
-from nodeward.apiserver.auth.user import NO_OPINION, Attributes, Decision, FieldTerm, User, Verdict
+from nodeward.apiserver.auth.user import (
+    NO_OPINION,
+    Attributes,
+    Authorization,
+    AuthorizerDecision,
+    FieldTerm,
+    User,
+)
 
 NODE = User("system:node:n1", groups=("system:nodes", "system:authenticated"))
 OTHER = User("system:node:n2", groups=("system:nodes", "system:authenticated"))
@@ -47,7 +54,7 @@ def ask(
     namespace: str = "ns",
     fields: tuple[FieldTerm, ...] = (),
     gates: tuple[str, ...] = (),
-) -> Decision:
+) -> Authorization:
     """`resource` may be `group/resource/subresource`, shortened from the left."""
     group, _, rest = resource.rpartition("|")
     plain, _, subresource = rest.partition("/")
@@ -115,7 +122,9 @@ NEEDED += [("resource.k8s.io|resourceclaims", name) for name in ("named", "made"
 @pytest.mark.parametrize(("resource", "name"), NEEDED)
 def test_a_node_reads_what_its_pods_need_for_as_long_as_they_are_there(resource: str, name: str) -> None:
     graph = NodeGraph()
-    denied = Decision(Verdict.NO_OPINION, "no relationship found between node 'n1' and this object")
+    denied = Authorization(
+        AuthorizerDecision.NO_OPINION, "no relationship found between node 'n1' and this object"
+    )
     assert ask(graph, "get", resource, name) == denied
     graph.upsert_pod(full_pod())
     assert ask(graph, "get", resource, name).is_allowed
@@ -329,7 +338,9 @@ SLICE_VERBS = (
     ],
 )
 def test_a_node_is_told_why_not(verb: str, resource: str, name: str, reason: str) -> None:
-    assert ask(NodeGraph(), verb, resource, name, fields=FOREIGN) == Decision(Verdict.NO_OPINION, reason)
+    assert ask(NodeGraph(), verb, resource, name, fields=FOREIGN) == Authorization(
+        AuthorizerDecision.NO_OPINION, reason
+    )
 
 
 def test_a_node_writes_tokens_and_claim_status_for_its_pods() -> None:
@@ -346,7 +357,7 @@ def test_a_node_writes_tokens_and_claim_status_for_its_pods() -> None:
 def test_a_node_keeps_its_own_lease_in_its_own_place() -> None:
     leases = "coordination.k8s.io|leases"
 
-    def answer(verb: str, name: str, namespace: str) -> Decision:
+    def answer(verb: str, name: str, namespace: str) -> Authorization:
         return ask(NodeGraph(), verb, leases, name, namespace=namespace)
 
     assert answer("update", "n1", "kube-node-lease").is_allowed
@@ -363,7 +374,7 @@ def test_a_node_keeps_its_own_lease_in_its_own_place() -> None:
 
 
 def test_csi_node_status_opens_with_its_gate() -> None:
-    def answer(verb: str) -> Decision:
+    def answer(verb: str) -> Authorization:
         return ask(NodeGraph(), verb, "storage.k8s.io|csinodes/status", "n1", gates=("CSIVolumeHealth",))
 
     assert answer("patch").is_allowed
@@ -399,8 +410,8 @@ def test_the_first_opinion_counts_and_a_refusal_shows_every_reason() -> None:
     graph = NodeGraph()
     everybody = Authorizers(RbacAuthorizer(), NodeAuthorizer(graph))
     wanted = Attributes(user=NODE, verb="get", resource="nodes", name="n2")
-    assert everybody.authorize(wanted) == Decision(
-        Verdict.NO_OPINION, "node: node 'n1' cannot read 'n2', only its own Node object"
+    assert everybody.authorize(wanted) == Authorization(
+        AuthorizerDecision.NO_OPINION, "node: node 'n1' cannot read 'n2', only its own Node object"
     )
     with pytest.raises(ApiError) as refused:
         everybody.require(wanted)

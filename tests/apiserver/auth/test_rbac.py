@@ -25,7 +25,7 @@ from nodeward.apiserver.auth.escalation import check_binding, check_role
 from nodeward.apiserver.auth.forbidden import forbidden, forbidden_message
 from nodeward.apiserver.auth.rbac import RbacAuthorizer
 from nodeward.apiserver.auth.rules import rule_allows
-from nodeward.apiserver.auth.user import Attributes, Decision, User, Verdict
+from nodeward.apiserver.auth.user import Attributes, Authorization, AuthorizerDecision, User
 from nodeward.base.invariant import InvariantBroken
 
 JANE = User("jane", groups=("devs", "system:authenticated"))
@@ -77,8 +77,8 @@ def wants(
 
 def test_the_reason_names_the_binding_the_role_and_the_subject() -> None:
     rbac = authorizer(cluster_role("y", PODS), cluster_binding("x", ref("ClusterRole", "y"), group("devs")))
-    assert rbac.authorize(wants("list")) == Decision(
-        Verdict.ALLOW, 'RBAC: allowed by ClusterRoleBinding "x" of ClusterRole "y" to Group "devs"'
+    assert rbac.authorize(wants("list")) == Authorization(
+        AuthorizerDecision.ALLOW, 'RBAC: allowed by ClusterRoleBinding "x" of ClusterRole "y" to Group "devs"'
     )
 
 
@@ -88,8 +88,8 @@ def test_the_reason_names_the_namespace_of_a_role_binding_and_of_a_service_accou
         role("ns", "r", PODS),
         binding("ns", "b", ref("Role", "r"), user("other"), Subject(kind="ServiceAccount", name="bot")),
     )
-    assert rbac.authorize(wants("get", namespace="ns", name="p", who=bot)) == Decision(
-        Verdict.ALLOW, 'RBAC: allowed by RoleBinding "b/ns" of Role "r" to ServiceAccount "bot/ns"'
+    assert rbac.authorize(wants("get", namespace="ns", name="p", who=bot)) == Authorization(
+        AuthorizerDecision.ALLOW, 'RBAC: allowed by RoleBinding "b/ns" of Role "r" to ServiceAccount "bot/ns"'
     )
 
 
@@ -120,8 +120,8 @@ def test_a_missing_role_is_named_in_the_refusal() -> None:
         binding("ns", "b", ref("Role", "lost"), user("jane")),
         binding("ns", "c", ref("Nonsense", "r"), user("jane")),
     )
-    assert rbac.authorize(wants("get")) == Decision(
-        Verdict.NO_OPINION, 'RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found'
+    assert rbac.authorize(wants("get")) == Authorization(
+        AuthorizerDecision.NO_OPINION, 'RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found'
     )
     assert rbac.authorize(wants("get", namespace="ns")).reason == (
         'RBAC: [clusterrole.rbac.authorization.k8s.io "gone" not found, '

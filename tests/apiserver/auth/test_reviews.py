@@ -26,9 +26,16 @@ from nodeward.api.meta import FieldSelectorRequirement, ObjectMeta
 from nodeward.api.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from nodeward.apiserver.auth import reviews
 from nodeward.apiserver.auth.authenticate import Authenticator
-from nodeward.apiserver.auth.chain import Authorizers
+from nodeward.apiserver.auth.authorizers import Authorizers
 from nodeward.apiserver.auth.rbac import RbacAuthorizer
-from nodeward.apiserver.auth.user import NO_OPINION, Attributes, Decision, FieldTerm, User, Verdict
+from nodeward.apiserver.auth.user import (
+    NO_OPINION,
+    Attributes,
+    Authorization,
+    AuthorizerDecision,
+    FieldTerm,
+    User,
+)
 from nodeward.base.duration import SECOND_NS
 
 JANE = User("jane", "7", ("devs",), {"b": ("2",), "a": ("1",)})
@@ -39,17 +46,17 @@ PODS = ResourceAttributes(verb="list", resource="pods", namespace="ns")
 class Asked:
     """Remembers what was asked; answers as told."""
 
-    def __init__(self, decision: Decision = NO_OPINION) -> None:
+    def __init__(self, decision: Authorization = NO_OPINION) -> None:
         self.decision = decision
         self.questions: list[Attributes] = []
 
-    def __call__(self, attributes: Attributes) -> Decision:
+    def __call__(self, attributes: Attributes) -> Authorization:
         self.questions.append(attributes)
         return self.decision
 
 
 def test_may_i_asks_for_the_caller() -> None:
-    asked = Asked(Decision(Verdict.ALLOW, "because"))
+    asked = Asked(Authorization(AuthorizerDecision.ALLOW, "because"))
     review = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(resource_attributes=PODS))
     out = reviews.self_subject_access_review(review, JANE, asked)
     assert out.status == SubjectAccessReviewStatus(allowed=True, reason="because")
@@ -61,7 +68,7 @@ def test_may_i_asks_for_the_caller() -> None:
 
 
 def test_may_they_asks_for_the_subject() -> None:
-    asked = Asked(Decision(Verdict.DENY, "no"))
+    asked = Asked(Authorization(AuthorizerDecision.DENY, "no"))
     spec = SubjectAccessReviewSpec(
         user="joe",
         groups=["g"],

@@ -187,7 +187,7 @@ def test_what_is_not_our_token_at_all_is_left_to_others() -> None:
     world = World()
     check = verifier(world)
     stranger = TokenSigner("https://elsewhere", key())
-    theirs = stranger.sign(tokens_module.Claims(sub="x"))
+    theirs = stranger.sign(tokens_module.TokenClaims(sub="x"))
     for text in ("", "abc", "a.b.c", "..", "{}", theirs, f"!.{b64(b'{}')}.!", "\udcff.\udcff.\udcff"):
         assert check.verify(text, now_ns=NOW) is None
 

@@ -1,7 +1,7 @@
 """What kinds and fields mean, in our own words: what `kubectl explain` shows.
 
-In goes the name of a struct and the room it lives in (`core_v1`, `meta`); out comes a sentence for the struct and for
-each of its fields. The sentences stand in one text file for each room, beside this module:
+In goes the name of a struct and the module it lives in (`core_v1`, `meta`); out comes a sentence for the struct and for
+each of its fields. The sentences stand in one text file for each module, beside this module:
 
     # a remark
     PodSpec  What a pod consists of.
@@ -11,7 +11,7 @@ each of its fields. The sentences stand in one text file for each room, beside t
 
 A line that is not indented names one type or several, and may say what they are; indented lines below it say what
 their fields mean. In `meta.txt`, `*` stands for every kind and `List` for the list of any. A file is read when the
-first struct of its room is asked for: a server whose OpenAPI nobody reads never opens one. Nothing is said twice, and
+first struct of its module is asked for: a server whose OpenAPI nobody reads never opens one. Nothing is said twice, and
 nothing is said of what does not exist; the tests see to both.
 """
 
@@ -33,10 +33,10 @@ ANY_LIST: Final = "List"
 _NOTHING: Final[Words] = {}
 
 
-def entries(room: str) -> Iterator[Entry]:
-    """What a room's file says, line by line; nothing if the room has no file."""
+def entries(module: str) -> Iterator[Entry]:
+    """Return the entries of a module's file, line by line; nothing if the module has no file."""
     try:  # not importlib.resources, whose first use takes longer than reading all files
-        content = pkgutil.get_data(__name__, f"{room}.txt") or b""
+        content = pkgutil.get_data(__name__, f"{module}.txt") or b""
     except FileNotFoundError:
         return
     types: list[str] = []
@@ -53,15 +53,15 @@ def entries(room: str) -> Iterator[Entry]:
 
 
 @functools.cache
-def _read(room: str) -> Mapping[str, Words]:
+def _read(module: str) -> Mapping[str, Words]:
     found: dict[str, dict[str, str]] = {}
-    for _, types, field, text in entries(room):
+    for _, types, field, text in entries(module):
         for type_ in types:
             found.setdefault(type_, {})[field] = text
     return found
 
 
-def words_for(room: str, type_: str, *, is_kind: bool) -> Words:
-    """The sentences for a type and its fields; what is said of every kind fills the gaps of a kind."""
-    own = _read(room).get(type_, _NOTHING)
+def words_for(module: str, type_: str, *, is_kind: bool) -> Words:
+    """Return the sentences for a type and its fields; those for every kind fill the gaps of a kind."""
+    own = _read(module).get(type_, _NOTHING)
     return {**_read(META).get(ANY_KIND, _NOTHING), **own} if is_kind else own

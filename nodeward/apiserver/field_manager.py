@@ -1,7 +1,8 @@
-"""managedFields: who set which field, kept up with every write.
+"""managedFields: records on every write which manager set which field.
 
-The rules are in `nodeward.api.apply`; here they meet requests: which manager a request speaks for, and which trees to
-compare. A write through a subresource owns fields under that subresource's name.
+Called by `writing.py` and by server-side apply (`verbs/patch.py`); the rules are in `nodeward/api/apply`. Here they
+meet requests: which manager a request speaks for, and which trees to compare. A write through a subresource owns fields
+under that subresource's name.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ Paths = tuple[tuple[str, ...], ...]
 
 
 def manager_of(call: Call) -> str:
-    """The name a request writes under: what it says, or the first word of its user agent."""
+    """Return the field manager of a request: its `fieldManager`, or the first word of its user agent."""
     return call.query.get("fieldManager") or call.user_agent.partition("/")[0][:128] or "unknown"
 
 
-class Ownership:
+class FieldManager:
     """Keeps `metadata.managedFields`."""
 
     def __init__(self, env: Environment) -> None:

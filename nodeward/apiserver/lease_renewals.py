@@ -1,9 +1,11 @@
-"""Heartbeats: a renewal of a lease that differs from the last one in nothing but the time is not worked out again.
+"""A fast path for node heartbeats: a lease renewal that differs from the last one only in its time is not recomputed.
 
-Every node renews its lease every ten seconds, for ever, with the same merge patch. Once such a patch has gone the whole
-way of a write and changed nothing but `renewTime` and the time of its owner, the same patch with another time, from the
-same user, on what that write left, gives the same bytes with other times: what is refused, who owns what and what
-admission says depends on nothing else. Whatever is not exactly so goes the whole way again.
+Every node renews its lease every ten seconds with the same merge patch. Once such a patch has passed the whole write
+path and changed nothing but `renewTime` and the time of its managedFields entry, the same patch with another time, from
+the same user, on the object that write stored, gives the same bytes with other times: validation, admission and
+managedFields depend on nothing else. Called by `verbs/patch.py`.
+
+What must stay true: any other difference takes the whole write path again.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from nodeward.apiserver.item import Item
 from nodeward.apiserver.request import Call
 from nodeward.base.timestamp import TimestampError, parse_rfc3339_micro
 
-#: Leases remembered at a time; more than there will be nodes.
+#: Leases kept at a time; more than there will be nodes.
 MOST: Final = 20_000
 _MICRO: Final = len("2026-11-15T06:47:47.123456Z")
 _SECOND: Final = len("2026-11-15T06:47:47Z")
@@ -28,14 +30,14 @@ _RENEWED: Final = b'"renewTime":"'
 _OWNED: Final = b'"time":"'
 _START: Final = b'{"metadata":{'
 _SHAPE: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
-#: Moments on days that every month has.
+#: Times on days that every month has, which need no further check.
 _SURE: Final = re.compile(
     rb"[12]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z"
 )
 
 
 class _Known(NamedTuple):
-    """One renewal: whose, what was sent around the time, and where the times stand, counted from the end."""
+    """One renewal: its user, the body around the time, and the offsets of the times, counted from the object's end."""
 
     revision: int
     user: User
@@ -47,20 +49,20 @@ class _Known(NamedTuple):
     renewed_at: int
 
 
-class Renewals:
-    """What is remembered of leases, by key."""
+class LeaseRenewals:
+    """The last renewal of each lease, by key."""
 
     def __init__(self, env: Environment) -> None:
         self._env = env
         self._known: dict[str, _Known] = {}
-        #: bodies are alike: each is kept once
+        #: parts of bodies, each kept once: those of different nodes are mostly equal
         self._bodies: dict[bytes, bytes] = {}
 
     def concerns(self, kind: Kind) -> bool:
         return kind.type is Lease
 
     def value(self, key: str, call: Call, item: Item) -> bytes | None:
-        """What to store, if this renewal is like the last one."""
+        """Return the bytes to store, if this renewal is like the last one."""
         known = self._known.get(key)
         if known is None or known.revision != item.revision:
             return None
@@ -92,13 +94,13 @@ class Renewals:
         )
 
     def renewed(self, key: str, revision: int) -> None:
-        """The value was stored."""
+        """Record the revision at which the value was stored."""
         known = self._known.get(key)
         if known is not None:  # it may have been forgotten meanwhile
             self._known[key] = known._replace(revision=revision)
 
     def learn(self, key: str, call: Call, before: Item | None, after: Item) -> None:
-        """A patch has gone the whole way; if it was a mere renewal, the next one need not."""
+        """Record a patch that passed the whole write path, if it only renewed the lease."""
         self._known.pop(key, None)
         if before is None or before.revision == after.revision or call.warnings or call.is_dry_run:
             return
@@ -138,12 +140,12 @@ class Renewals:
 
 
 def _stamp(revision: int) -> int:
-    """How much of an item's bytes is its version, which is not stored."""
+    """Return how many of an item's bytes are its resourceVersion, which is not stored."""
     return len(with_revision(_START, revision))
 
 
 def _only(data: bytes, name: bytes) -> int:
-    """Where the value of a field begins that occurs once; -1 otherwise."""
+    """Return where the value of a field begins that occurs once; -1 otherwise."""
     at = data.find(name)
     return at + len(name) if at >= 0 and data.find(name, at + 1) < 0 else -1
 

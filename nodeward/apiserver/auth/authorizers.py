@@ -1,4 +1,4 @@
-"""All authorizers in their order: the group `system:masters`, then nodes, then RBAC. The first opinion counts."""
+"""All authorizers in their order: the group `system:masters`, then nodes, then RBAC. The first decision counts."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from nodeward.apiserver.auth.user import (
     NO_OPINION,
     NODE_PREFIX,
     Attributes,
-    Decision,
+    Authorization,
+    AuthorizerDecision,
     User,
-    Verdict,
 )
 
 
 class Authorizers:
-    """What the API server asks. `nodes` may be left out."""
+    """The chain of authorizers. `nodes` may be left out."""
 
     __slots__ = ("nodes", "rbac")
 
@@ -27,33 +27,33 @@ class Authorizers:
         self.rbac = rbac
         self.nodes = nodes
 
-    def authorize(self, attributes: Attributes) -> Decision:
+    def authorize(self, attributes: Attributes) -> Authorization:
         user = attributes.user
         if MASTERS in user.groups:
             return ALLOWED
         reasons = []
         if self.nodes is not None and user.name.startswith(NODE_PREFIX):
             decision = self.nodes.authorize(attributes)
-            if decision.verdict is not Verdict.NO_OPINION:
+            if decision.verdict is not AuthorizerDecision.NO_OPINION:
                 return decision
             if decision.reason:
                 reasons.append(f"node: {decision.reason}")
         decision = self.rbac.authorize(attributes)
         if decision.is_allowed:
             return decision
-        # Nobody allowed it: the caller sees every reason, and whose it is.
+        # No authorizer allowed it: the caller sees every reason, and whose it is.
         if decision.reason:
             reasons.append(f"rbac: {decision.reason}")
-        return Decision(Verdict.NO_OPINION, "\n".join(reasons)) if reasons else NO_OPINION
+        return Authorization(AuthorizerDecision.NO_OPINION, "\n".join(reasons)) if reasons else NO_OPINION
 
     def require(self, attributes: Attributes) -> None:
-        """Raise the 403 unless allowed."""
+        """Raise 403 unless the request is allowed."""
         decision = self.authorize(attributes)
         if not decision.is_allowed:
             raise forbidden(attributes, decision.reason)
 
     def rules_for(self, user: User, namespace: str) -> tuple[list[PolicyRule], list[str], bool]:
-        """Rules granted by RBAC, errors met, and whether that is not all."""
+        """Return the rules granted by RBAC, errors met, and whether they are incomplete."""
         rules, faults = self.rbac.rules_for(user, namespace)
         is_node = self.nodes is not None and node_name(user) is not None
         if is_node:

@@ -18,7 +18,7 @@ from nodeward.api.resource_v1 import (
 )
 from nodeward.api.schema import schema_of
 from nodeward.api.scheme import SCHEME
-from nodeward.apiserver.resources.unborn import BIRTHS, readers, unborn
+from nodeward.apiserver.resources.unknown_fields import INTRODUCED_BY, stored_readers, unknown_fields
 from nodeward.features import CATALOGUE, NEWEST, OLDEST, Gates
 
 
@@ -28,12 +28,12 @@ def context(minor: int) -> Context:
 
 def test_a_server_of_today_has_nothing_to_forget() -> None:
     for minor in (37, NEWEST):
-        assert readers(SCHEME, context(minor)) == {}
-        assert all(unborn(kind, context(minor)) == () for kind in BIRTHS)
+        assert stored_readers(SCHEME, context(minor)) == {}
+        assert all(unknown_fields(kind, context(minor)) == () for kind in INTRODUCED_BY)
 
 
 def test_every_field_in_the_table_exists_and_its_gate_too() -> None:
-    for kind, fields in BIRTHS.items():
+    for kind, fields in INTRODUCED_BY.items():
         for path, gate in fields:
             assert gate in CATALOGUE
             schema = schema_of(kind)
@@ -45,7 +45,8 @@ def test_every_field_in_the_table_exists_and_its_gate_too() -> None:
 
 def test_declared_features_are_older_than_readiness_gates() -> None:
     known = {
-        minor: [path[-1] for path in unborn(Node, context(minor))] for minor in range(OLDEST, NEWEST + 1)
+        minor: [path[-1] for path in unknown_fields(Node, context(minor))]
+        for minor in range(OLDEST, NEWEST + 1)
     }
     assert known[34] == ["readiness_gates", "declared_features"]
     assert known[35] == known[36] == ["readiness_gates"]
@@ -60,16 +61,16 @@ def test_fields_inside_lists_are_found_and_named() -> None:
     ]
     allocation = AllocationResult(devices=DeviceAllocationResult(results=results))
     claim = ResourceClaim(status=ResourceClaimStatus(allocation=allocation))
-    told = blank(claim, unborn(ResourceClaim, context(36)))
+    told = blank(claim, unknown_fields(ResourceClaim, context(36)))
     assert told == [f"status.allocation.devices.results[{place}].skipNodeOperations" for place in (1, 2)]
     assert [each.skip_node_operations for each in results] == [None] * 3
-    assert blank(claim, unborn(ResourceClaim, context(36))) == []
-    assert blank(ResourceClaim(), unborn(ResourceClaim, context(36))) == []
+    assert blank(claim, unknown_fields(ResourceClaim, context(36))) == []
+    assert blank(ResourceClaim(), unknown_fields(ResourceClaim, context(36))) == []
 
 
 @pytest.mark.parametrize("minor", [34, 36])
 def test_stored_bytes_are_read_as_the_version_reads_them(minor: int) -> None:
-    read = readers(SCHEME, context(minor))[SCHEME.by_type(Node)]
+    read = stored_readers(SCHEME, context(minor))[SCHEME.by_type(Node)]
     plain = to_stored(Node(metadata=ObjectMeta(name="n")))
     assert read(plain) is plain
     gate = NodeReadinessGate(condition_type="example.com/X", timeout_seconds=1)

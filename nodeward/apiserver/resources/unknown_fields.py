@@ -1,9 +1,9 @@
-"""Fields that a server of some version has never heard of: it drops them from what clients send, and says so.
+"""Fields that the emulated Kubernetes version does not know: dropped from what clients send, and reported.
 
-One process emulates several versions of Kubernetes with one set of types. A field is born with the gate that brought
-it; before that it is an unknown field like any other: ignored, with a warning (or an error, if the client is
-strict), and not seen in what a newer server stored, and gone when such an object is written again. Which fields
-these are is a table; a server of today finds it empty and does nothing.
+One process emulates several versions with one set of types. A field exists from the version that introduced its gate;
+before that it is an unknown field like any other: dropped with a warning (or an error, if the client is strict), not
+shown in what a newer server stored, and gone when such an object is written again. Called by `writing.py` for requests
+and by the watch caches for stored objects. A server of the newest version has no such fields and does nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from nodeward.api.scheme import Kind, Scheme
 
 Reader: TypeAlias = Callable[[bytes], bytes]
 
-#: kind -> (the field, as the struct names it; the gate it was born with)
-BIRTHS: Final[Mapping[type[KubeObject], tuple[tuple[Path, str], ...]]] = {
+#: kind -> (the field, as the struct names it; the gate that introduced it)
+INTRODUCED_BY: Final[Mapping[type[KubeObject], tuple[tuple[Path, str], ...]]] = {
     Node: (
         (("spec", "readiness_gates"), "NodeReadinessGates"),
         (("status", "declared_features"), "NodeDeclaredFeatures"),
@@ -37,11 +37,11 @@ BIRTHS: Final[Mapping[type[KubeObject], tuple[tuple[Path, str], ...]]] = {
 }
 
 
-def readers(scheme: Scheme, ctx: Context) -> dict[Kind, Reader]:
-    """For the kinds that have such fields: what makes stored bytes look as a server of this version reads them."""
+def stored_readers(scheme: Scheme, ctx: Context) -> dict[Kind, Reader]:
+    """Return, for kinds that have such fields, the conversion from stored bytes to what this version shows."""
     found: dict[Kind, Reader] = {}
-    for type_ in BIRTHS:
-        paths = unborn(type_, ctx)
+    for type_ in INTRODUCED_BY:
+        paths = unknown_fields(type_, ctx)
         if paths:
             found[scheme.by_type(type_)] = _reader(type_, paths)
     return found
@@ -60,6 +60,6 @@ def _reader(type_: type[KubeObject], paths: tuple[Path, ...]) -> Reader:
     return read
 
 
-def unborn(kind: type[KubeObject], ctx: Context) -> tuple[Path, ...]:
-    """The fields of a kind that a server of this version does not know."""
-    return tuple(path for path, gate in BIRTHS.get(kind, ()) if not ctx.knows(gate))
+def unknown_fields(kind: type[KubeObject], ctx: Context) -> tuple[Path, ...]:
+    """List the fields of a kind that a server of this version does not know."""
+    return tuple(path for path, gate in INTRODUCED_BY.get(kind, ()) if not ctx.knows(gate))
