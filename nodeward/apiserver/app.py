@@ -38,7 +38,7 @@ from nodeward.apiserver.verbs.update import update
 from nodeward.apiserver.verbs.watch import watch
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.fielderror import quote
-from nodeward.machinery.serving.answer import TEXT, Answer, Sink, Streaming, failure
+from nodeward.machinery.serving.answer import TEXT, Answer, ResponseSink, Streaming, failure
 from nodeward.machinery.serving.connection import Peer
 from nodeward.machinery.transport import Request
 
@@ -209,7 +209,7 @@ class _Counted:
         self._call = call
         self._is_open = False
 
-    def start(self, sink: Sink) -> None:
+    def start(self, sink: ResponseSink) -> None:
         self._is_open = True
         self._metrics.watching(self._call, 1)
         self._stream.start(sink)

@@ -24,7 +24,15 @@ from nodeward.apiserver.cache import ResourceCache, ResourceChange
 from nodeward.base.errors import NodewardError
 from nodeward.base.invariant import invariant
 from nodeward.machinery.clock import Clock, Timer
-from nodeward.store.interface import Compacted, Event, Page, Store, StoreClosed, StoreUnavailable, Watch
+from nodeward.store.interface import (
+    Compacted,
+    Page,
+    Store,
+    StoreClosed,
+    StoreEvent,
+    StoreUnavailable,
+    StoreWatch,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -68,7 +76,7 @@ class Hub:
         self._sweeper: Timer | None = None
         self._waiting_since_last_sweep: set[int] = set()
         self._pump: asyncio.Task[None] | None = None
-        self._watch: Watch | None = None
+        self._watch: StoreWatch | None = None
         self._failure: BaseException | None = None
 
     # -- life
@@ -257,7 +265,7 @@ class Hub:
                 waiter.set_exception(unavailable(f"the store's events cannot be followed: {error}"))
         self._waiters.clear()
 
-    def _advance(self, batch: Sequence[Event], revision: int) -> None:
+    def _advance(self, batch: Sequence[StoreEvent], revision: int) -> None:
         touched: dict[str, list[ResourceChange]] = {}
         for event in batch:
             invariant(event.revision >= self.revision, "events come in the order of their revisions")

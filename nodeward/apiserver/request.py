@@ -15,7 +15,7 @@ from nodeward.api.scheme import Kind, Scheme
 from nodeward.apiserver.auth.user import ANONYMOUS_USER, Attributes, User
 from nodeward.base.fielderror import quote
 from nodeward.machinery.transport import Request
-from nodeward.rules.selectors import Fields, SelectorError, any_fields
+from nodeward.rules.selectors import FieldSelector, SelectorError, any_fields
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
@@ -94,7 +94,7 @@ def _int(digits: str) -> int:
 NO_QUERY = Query("")
 
 _NARROWED: Final = frozenset({"list", "watch", "deletecollection"})
-_ALL_FIELDS: Final = Fields()
+_ALL_FIELDS: Final = FieldSelector()
 _ONE = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
 _MANY = {
     "GET": "list",
@@ -156,7 +156,7 @@ class Call:
             field_selector=fields.terms,
         )
 
-    def _fields(self) -> Fields:
+    def _fields(self) -> FieldSelector:
         """Return the field selector of a request for many; an invalid one, which is refused later, counts as none."""
         text = self.query.get("fieldSelector") if self.verb in _NARROWED else ""
         try:

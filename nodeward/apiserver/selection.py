@@ -10,7 +10,7 @@ from nodeward.apiserver.api import Api
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.selectable import SelectableFields
-from nodeward.rules.selectors import Fields, Labels, SelectorError, parse_fields, parse_labels
+from nodeward.rules.selectors import FieldSelector, Labels, SelectorError, parse_fields, parse_labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Selectors:
     """Both selectors, and how to read the fields they name."""
 
     labels: Labels
-    fields: Fields
+    fields: FieldSelector
     reader: SelectableFields
 
     @property
@@ -34,7 +34,7 @@ def selection_of(api: Api, call: Call, kind: Kind) -> Selectors:
     reader = api.selectable_fields(kind)
     labels_text, fields_text = call.query.get("labelSelector"), call.query.get("fieldSelector")
     if not labels_text and not fields_text and not call.name:
-        return Selectors(Labels(), Fields(), reader)
+        return Selectors(Labels(), FieldSelector(), reader)
     try:
         labels = parse_labels(labels_text)
         fields = parse_fields(fields_text, reader.paths)
@@ -44,5 +44,5 @@ def selection_of(api: Api, call: Call, kind: Kind) -> Selectors:
         asked = fields.exact("metadata.name")
         if asked is not None and asked != call.name:
             raise bad_request("both a name and a field selector provided; please provide one or the other.")
-        fields = Fields((*fields.terms, ("metadata.name", call.name, True)))
+        fields = FieldSelector((*fields.terms, ("metadata.name", call.name, True)))
     return Selectors(labels, fields, reader)

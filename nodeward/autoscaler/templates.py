@@ -44,7 +44,7 @@ class NodeGroup:
 
 
 def from_existing(node: Node, name: str) -> Node:
-    """Another one like it, fresh: with its list, its labels and gates, and without what is only so at the moment."""
+    """Make a fresh node like this one: with its features, labels and gates, without what is only temporary."""
     taints = [taint for taint in node.spec.taints if not taint.key.startswith(_PASSING)]
     return Node(
         metadata=ObjectMeta(name=name, labels={**node.metadata.labels, _HOSTNAME: name}),
@@ -60,7 +60,7 @@ def from_existing(node: Node, name: str) -> Node:
 
 
 def from_nothing(group: NodeGroup, framework: Framework = FRAMEWORK) -> Node:
-    """The first node of a group; its list is discovered as its kubelet will discover it."""
+    """Return the first node of a group; its list is discovered as its kubelet will discover it."""
     config = NodeConfiguration(Version.parse(group.version), group.gates, group.static_config)
     return Node(
         metadata=ObjectMeta(name=group.name, labels={**group.labels, _HOSTNAME: group.name}),

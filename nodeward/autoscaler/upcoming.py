@@ -30,7 +30,7 @@ def usability(node: Node) -> Usability:
 
 
 def as_it_will_be(node: Node) -> Node:
-    """The node once its gates hold, for simulations."""
+    """Return the node once its gates hold, for simulations."""
     missing = {*waiting_for(node)}
     kept = [condition for condition in node.status.conditions if condition.type not in missing]
     will_hold = [NodeCondition(type=name, status="True") for name in sorted(missing)]

@@ -55,7 +55,7 @@ class CPUSet:
 
     @staticmethod
     def parse(text: str) -> CPUSet:
-        """The set that `text` lists, for example `0-3,8`; the empty text is the empty set."""
+        """Return the set that `text` lists, for example `0-3,8`; the empty text is the empty set."""
         bits = 0
         for item in text.split(",") if text else ():
             first, dash, last = item.partition("-")

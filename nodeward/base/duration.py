@@ -70,7 +70,7 @@ def parse_duration(text: str) -> int:
 
 
 def _one_term(rest: str, text: str) -> tuple[int, str]:
-    """The first `<number><unit>` of `rest` in nanoseconds, and what follows it."""
+    """Return the first `<number><unit>` of `rest` in nanoseconds, and what follows it."""
     whole, rest = _split_digits(rest)
     # Nineteen digits hold every 64-bit number; longer ones are too large anyway.
     significant = whole.lstrip("0")
@@ -98,7 +98,7 @@ def _split_digits(text: str) -> tuple[str, str]:
 
 
 def _fraction_of(unit: int, fraction: str) -> int:
-    """The part of `unit` after the decimal point, rounded as Go does, which goes through a float."""
+    """Return the part of `unit` after the decimal point, rounded as Go does, which goes through a float."""
     number, scale = 0, 1.0
     for digit in fraction:
         longer = number * 10 + int(digit)
@@ -109,7 +109,7 @@ def _fraction_of(unit: int, fraction: str) -> int:
 
 
 def format_duration(nanoseconds: int) -> str:
-    """The shortest exact text, as Go prints it: `0s`, `1.5ms`, `1h0m0.5s`."""
+    """Return the shortest exact text, as Go prints it: `0s`, `1.5ms`, `1h0m0.5s`."""
     if nanoseconds == 0:
         return "0s"
     sign = "-" if nanoseconds < 0 else ""
@@ -134,7 +134,7 @@ def _decimal(amount: int, places: int) -> str:
 
 
 def human_duration(nanoseconds: int) -> str:
-    """An age as `kubectl get` shows it, in two or three digits: `119s`, `4m5s`, `3h20m`, `5d3h`, `2y30d`."""
+    """Return an age as `kubectl get` shows it, in two or three digits: `119s`, `4m5s`, `3h20m`, `5d3h`, `2y30d`."""
     # A clock may be a moment behind the server's; that is not worth alarming anybody.
     if nanoseconds <= -2 * SECOND_NS:
         return "<invalid>"
@@ -162,7 +162,7 @@ def human_duration(nanoseconds: int) -> str:
 
 
 def short_human_duration(nanoseconds: int) -> str:
-    """An age in one unit, the largest that is not zero: `59s`, `1m`, `23h`, `364d`, `1y`."""
+    """Return an age in one unit, the largest that is not zero: `59s`, `1m`, `23h`, `364d`, `1y`."""
     if nanoseconds <= -2 * SECOND_NS:
         return "<invalid>"
     seconds = max(nanoseconds, 0) // SECOND_NS

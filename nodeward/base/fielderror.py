@@ -50,7 +50,7 @@ def quote(text: str) -> str:
 
 
 def render(value: object) -> str:
-    """A bad value as it stands in a message: strings quoted, the rest as JSON."""
+    """Return a bad value as it stands in a message: strings quoted, the rest as JSON."""
     if isinstance(value, str):
         return quote(value)
     if value is None:
@@ -92,7 +92,7 @@ OMITTED: Any = object()
 
 
 def late(errors: Iterable[FieldError]) -> list[FieldError]:
-    """These faults, to be reported after all others."""
+    """Return these faults, to be reported after all others."""
     return [replace(error, is_late=True) for error in errors]
 
 

@@ -17,18 +17,18 @@ class FieldPath:
         self._parent = parent
 
     def child(self, name: str, *more: str) -> FieldPath:
-        """The field `name` of the object here (and so on, for several names)."""
+        """Return the field `name` of the object here (and so on, for several names)."""
         path = FieldPath(name, self)
         for each in more:
             path = FieldPath(each, path)
         return path
 
     def index(self, position: int) -> FieldPath:
-        """The list item at `position`."""
+        """Return the list item at `position`."""
         return FieldPath(position, self)
 
     def key(self, key: str) -> FieldPath:
-        """The map entry `key`."""
+        """Return the map entry `key`."""
         return FieldPath(f"[{key}]", self)
 
     def __str__(self) -> str:

@@ -21,13 +21,13 @@ _INT64: Final = 1 << 63
 
 
 def go_json(tree: Any, *, is_sorted: bool = False) -> bytes:
-    """The bytes of a tree; with `is_sorted`, keys in the order in which Go writes a map, else in the tree's own."""
+    """Encode a tree; with `is_sorted`, keys in the order in which Go writes a map, else in the tree's own."""
     text = json.dumps(tree, ensure_ascii=False, separators=(",", ":"), sort_keys=is_sorted, allow_nan=False)
     return text.translate(_ESCAPED).encode()
 
 
 def with_float_integers(tree: Any) -> Any:
-    """The tree as Go has it after reading JSON into a map of anything: integers have become floating-point numbers.
+    """Return the tree as Go has it after reading JSON into a map: integers have become floating-point numbers.
 
     Unlike in Go, an integer that would leave the range of 64 bits on the way stays as it is: Go writes what it cannot
     read again.

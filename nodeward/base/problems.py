@@ -9,13 +9,13 @@ from __future__ import annotations
 from nodeward.base.errors import ConfigError
 from nodeward.base.fielderror import FieldError, render
 from nodeward.base.fieldpath import FieldPath
-from nodeward.base.yaml_text import Document
+from nodeward.base.yaml_text import YamlDocument
 
 
 class Problems:
     """What is wrong, in the order it was found; `source` is a file, or what to call settings that come from none."""
 
-    def __init__(self, source: Document | str) -> None:
+    def __init__(self, source: YamlDocument | str) -> None:
         self._source = source
         self._told: list[str] = []
 
@@ -24,7 +24,7 @@ class Problems:
 
     def say(self, field: FieldPath | str, what: str) -> None:
         name = str(field)
-        if isinstance(self._source, Document):
+        if isinstance(self._source, YamlDocument):
             self._told.append(self._source.told(name, what))
         else:
             self._told.append(f"{self._source}: {name}: {what}" if name else f"{self._source}: {what}")
@@ -41,6 +41,6 @@ class Problems:
         if len(self._told) == 1:
             raise ConfigError(self._told[0])
         if self._told:
-            shown = self._source.shown if isinstance(self._source, Document) else self._source
+            shown = self._source.shown if isinstance(self._source, YamlDocument) else self._source
             listed = "".join(f"\n  {each}" for each in self._told)
             raise ConfigError(f"{shown}: {len(self._told)} things are wrong:{listed}")

@@ -73,12 +73,12 @@ class Quantity:
 
     @staticmethod
     def parse(text: str) -> Quantity:
-        """The quantity `text` stands for; `QuantityError` if none. Repeated texts cost one lookup."""
+        """Return the quantity `text` stands for; `QuantityError` if none. Repeated texts cost one lookup."""
         return _parse(text)
 
     @staticmethod
     def from_json(value: str | int | float | bytes | None) -> Quantity:
-        """A quantity from decoded JSON, or from the raw JSON literal when given bytes.
+        """Return a quantity from decoded JSON, or from the raw JSON literal when given bytes.
 
         Upstream reads the literal, so `1e3` keeps its exponent; a decoded float has lost that, and its
         shortest text is taken instead.

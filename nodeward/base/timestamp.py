@@ -115,7 +115,7 @@ def _assemble(text: str, match: re.Match[str]) -> int:
 
 
 def _complaint(text: str, layout: str, fraction: re.Pattern[str]) -> TimestampError:
-    """Which part of `text` is the first that does not fit."""
+    """Return which part of `text` is the first that does not fit."""
     at = 0
     for part, shape in (*_PARTS, (".000000", fraction), ("Z07:00", _ZONE)):
         match = shape.match(text, at)

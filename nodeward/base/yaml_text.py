@@ -19,7 +19,7 @@ _STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class YamlDocument:
     """One document, or a part of one."""
 
     shown: str
@@ -27,7 +27,7 @@ class Document:
     root: yaml.Node
 
     def line(self, field: str) -> int:
-        """The line of a field, or of the innermost part on the way to it that is there."""
+        """Return the line of a field, or of the innermost part on the way to it that is there."""
         line = _first_line(self.root)
         node: yaml.Node | None = self.root
         for number, name in _STEP.findall(field):
@@ -47,21 +47,21 @@ class Document:
         return ConfigError(self.told(field, what))
 
     def told(self, field: str, what: str) -> str:
-        """What is wrong with a field, with its place in front."""
+        """Return what is wrong with a field, with its place in front."""
         at = f"{self.shown}:{self.line(field)}"
         return f"{at}: {field}: {what}" if field else f"{at}: {what}"
 
-    def inside(self, *steps: int | str) -> Document:
-        """A part of it, which knows its lines as well."""
+    def inside(self, *steps: int | str) -> YamlDocument:
+        """Return a part of it, which knows its lines as well."""
         tree, node = self.tree, self.root
         for step in steps:
             tree = tree[step]
             node = _child(node, step) or node
-        return Document(self.shown, tree, node)
+        return YamlDocument(self.shown, tree, node)
 
 
-def documents(text: bytes, shown: str) -> Iterator[Document]:
-    """The documents of a text that are not empty."""
+def documents(text: bytes, shown: str) -> Iterator[YamlDocument]:
+    """Return the documents of a text that are not empty."""
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
     try:
         while loader.check_node():
@@ -69,7 +69,7 @@ def documents(text: bytes, shown: str) -> Iterator[Document]:
             _check_keys(root, shown)
             tree = loader.construct_document(root)
             if tree is not None:
-                yield Document(shown, tree, root)
+                yield YamlDocument(shown, tree, root)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{shown}:{mark.line + 1}" if mark is not None else shown
@@ -81,7 +81,7 @@ def documents(text: bytes, shown: str) -> Iterator[Document]:
 
 
 def called(value: object) -> str:
-    """What a value is, in words."""
+    """Return what a value is, in words."""
     names = {
         str: "a text",
         list: "a list",
@@ -107,7 +107,7 @@ def _child(node: yaml.Node | None, step: int | str) -> yaml.Node | None:
 
 
 def _check_keys(root: yaml.Node, shown: str) -> None:
-    """Of a key that is given twice the loader would keep one and say nothing."""
+    """Refuse a key that is given twice: the loader would keep one silently."""
     seen_nodes: set[int] = set()
     pending = [root]
     while pending:

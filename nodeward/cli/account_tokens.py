@@ -11,7 +11,7 @@ from nodeward.api.errors import ApiError
 from nodeward.api.meta import ObjectMeta
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.machinery.client import Client
-from nodeward.machinery.credentials import Identity, bearer
+from nodeward.machinery.credentials import ClientIdentity, bearer
 
 NAMESPACE: Final = "kube-system"
 #: The requested lifetime of a token, and the part of it that is used.
@@ -25,21 +25,21 @@ class AccountToken:
     def __init__(self, client: Client, account: str) -> None:
         self._client = client
         self._account = account
-        self._identity: Identity | None = None
+        self._identity: ClientIdentity | None = None
         self._until_ns = 0
         self._lock = asyncio.Lock()
 
-    async def identity(self) -> Identity:
+    async def identity(self) -> ClientIdentity:
         async with self._lock:
             now_ns = self._client.clock.now_ns()
             if self._identity is None or now_ns >= self._until_ns:
                 status = (await self._asked()).status
                 end = parse_rfc3339(status.expiration_timestamp) if status.expiration_timestamp else now_ns
                 self._until_ns = now_ns + int((end - now_ns) * _USED)
-                self._identity = Identity(bearer(status.token))
+                self._identity = ClientIdentity(bearer(status.token))
             return self._identity
 
-    def reject(self, identity: Identity) -> bool:
+    def reject(self, identity: ClientIdentity) -> bool:
         if identity is self._identity:
             self._identity = None
         return True

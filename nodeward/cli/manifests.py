@@ -20,7 +20,7 @@ from nodeward.api.meta import KubeObject
 from nodeward.api.schema import schema_of
 from nodeward.api.scheme import SCHEME
 from nodeward.base.errors import ConfigError
-from nodeward.base.yaml_text import Document, called, documents
+from nodeward.base.yaml_text import YamlDocument, called, documents
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -45,7 +45,7 @@ def _shown(path: str) -> str:
     return "standard input" if path == "-" else path
 
 
-def _parts(path: str) -> Iterator[Document]:
+def _parts(path: str) -> Iterator[YamlDocument]:
     shown = _shown(path)
     try:
         text = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
@@ -55,7 +55,7 @@ def _parts(path: str) -> Iterator[Document]:
         yield from _items(document)
 
 
-def _items(part: Document) -> Iterator[Document]:
+def _items(part: YamlDocument) -> Iterator[YamlDocument]:
     if not isinstance(part.tree, dict):
         raise part.fault("", f"want a Kubernetes object, got {called(part.tree)}")
     items = part.tree.get("items")
@@ -66,7 +66,7 @@ def _items(part: Document) -> Iterator[Document]:
         yield from _items(part.inside("items", number))
 
 
-def _object(part: Document, wanted: tuple[type[KubeObject], ...]) -> KubeObject:
+def _object(part: YamlDocument, wanted: tuple[type[KubeObject], ...]) -> KubeObject:
     api_version, name = (part.tree.get(field) for field in ("apiVersion", "kind"))
     for field, value in (("apiVersion", api_version), ("kind", name)):
         if not isinstance(value, str) or not value:
@@ -86,7 +86,7 @@ def _object(part: Document, wanted: tuple[type[KubeObject], ...]) -> KubeObject:
         raise part.fault("", str(error)) from error
 
 
-def _wrong_value(part: Document, text: str) -> ConfigError:
+def _wrong_value(part: YamlDocument, text: str) -> ConfigError:
     match = _AT.match(text)
     what, field = (match["what"], match["path"] or "") if match else (text, "")
     wrong = _WRONG.match(what)

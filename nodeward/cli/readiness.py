@@ -29,7 +29,7 @@ from nodeward.machinery.clock import RealClock
 from nodeward.machinery.connecting import connect
 from nodeward.machinery.kubeconfig import load_config
 from nodeward.rules.readiness_preview import Forecast, NodeForecast, forecast
-from nodeward.rules.readiness_rules import Action, compiled, conflict
+from nodeward.rules.readiness_rules import RuleAction, compiled, conflict
 from nodeward.validation.registry import VALIDATORS
 
 #: More lines than this of one sort are left out, unless all are asked for.
@@ -92,9 +92,9 @@ async def _ask(args: argparse.Namespace, rules: Sequence[NodeReadinessRule]) -> 
 # -- the page
 
 _DOING: Final = {
-    Action.ADD: "would be tainted",
-    Action.REMOVE: "would be released",
-    Action.COMPLETE: "passes",
+    RuleAction.ADD: "would be tainted",
+    RuleAction.REMOVE: "would be released",
+    RuleAction.COMPLETE: "passes",
 }
 
 
@@ -106,7 +106,7 @@ def _lines(preview: Preview, shown: int | None) -> Iterator[str]:
     for note in preview.notes:
         yield f"  note: {note}"
     # What changes first: that is what somebody looks for.
-    nodes = sorted(found.nodes, key=lambda each: each.action is Action.NOTHING)
+    nodes = sorted(found.nodes, key=lambda each: each.action is RuleAction.NOTHING)
     yield from _listed("nodes", [f"{each.name}  {_doing(each)}" for each in nodes], shown)
     yield from _listed("pods that would be evicted", [_gone(each) for each in found.evicted], shown)
     yield from _listed("pods that would be held", [_held(each) for each in found.held], shown)

@@ -38,7 +38,7 @@ from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.base.problems import Problems
 from nodeward.base.quantity import Quantity
-from nodeward.base.yaml_text import Document, documents
+from nodeward.base.yaml_text import YamlDocument, documents
 from nodeward.cluster.description import RUNTIMES, FleetPlan, NodeState, Pool
 from nodeward.features import Gates
 from nodeward.kubelet.config.loading import load_tree
@@ -141,7 +141,7 @@ def _nodes(
     return found
 
 
-def _pool(tree: Mapping[str, Any], document: Document, at: str, version: str, problems: Problems) -> Pool:
+def _pool(tree: Mapping[str, Any], document: YamlDocument, at: str, version: str, problems: Problems) -> Pool:
     name = tree.get("name", "")
     if not name or not all(part.isalnum() for part in name.split("-")) or name != name.lower():
         problems.wrong(f"{at}.name", name, "want a name of small letters, digits and dashes, like blue")

@@ -19,7 +19,7 @@ from nodeward.controllers import (
     ttl_after_finished,
     volume_protection,
 )
-from nodeward.controllers.controller import Entry
+from nodeward.controllers.controller import ControllerDescriptor
 from nodeward.controllers.cronjob.controller import CronJobController
 from nodeward.controllers.daemonset.controller import DaemonSetController
 from nodeward.controllers.deployment.controller import DeploymentController
@@ -29,33 +29,37 @@ from nodeward.controllers.readiness_rules.controller import ReadinessRuleControl
 from nodeward.controllers.statefulset.controller import StatefulSetController
 from nodeward.controllers.taint_eviction.controller import TaintEvictionController
 
-CONTROLLERS: tuple[Entry, ...] = (
-    Entry("service-account-controller", service_account.ServiceAccountController),
-    Entry("root-ca-cert-publisher", root_ca.publisher),
-    Entry("namespace-controller", namespace.NamespaceController),
-    Entry("generic-garbage-collector", garbage_collector.GarbageCollector, "garbage-collector-controller"),
-    Entry("pod-garbage-collector", pod_garbage_collector.PodGarbageCollector),
-    Entry("disruption-controller", disruption.DisruptionController, "controllermanager"),
-    Entry("resourcequota-controller", resource_quota.ResourceQuotaController),
-    Entry("ttl-after-finished-controller", ttl_after_finished.TtlAfterFinishedController),
-    Entry(
+CONTROLLERS: tuple[ControllerDescriptor, ...] = (
+    ControllerDescriptor("service-account-controller", service_account.ServiceAccountController),
+    ControllerDescriptor("root-ca-cert-publisher", root_ca.publisher),
+    ControllerDescriptor("namespace-controller", namespace.NamespaceController),
+    ControllerDescriptor(
+        "generic-garbage-collector", garbage_collector.GarbageCollector, "garbage-collector-controller"
+    ),
+    ControllerDescriptor("pod-garbage-collector", pod_garbage_collector.PodGarbageCollector),
+    ControllerDescriptor("disruption-controller", disruption.DisruptionController, "controllermanager"),
+    ControllerDescriptor("resourcequota-controller", resource_quota.ResourceQuotaController),
+    ControllerDescriptor("ttl-after-finished-controller", ttl_after_finished.TtlAfterFinishedController),
+    ControllerDescriptor(
         "persistentvolumeclaim-protection-controller",
         claim_protection.ClaimProtectionController,
         account="pvc-protection-controller",
     ),
-    Entry(
+    ControllerDescriptor(
         "persistentvolume-protection-controller",
         volume_protection.VolumeProtectionController,
         account="pv-protection-controller",
     ),
-    Entry("replicaset-controller", replicaset.replica_sets),
-    Entry("replication-controller", replicaset.replication_controllers),
-    Entry("deployment-controller", DeploymentController),
-    Entry("daemon-set-controller", DaemonSetController, "daemonset-controller"),
-    Entry("statefulset-controller", StatefulSetController),
-    Entry("job-controller", JobController),
-    Entry("cronjob-controller", CronJobController),
-    Entry("node-lifecycle-controller", NodeLifecycleController, "node-controller", "node-controller"),
-    Entry("node-readiness-controller", ReadinessRuleController),
-    Entry("taint-eviction-controller", TaintEvictionController, account="node-controller"),
+    ControllerDescriptor("replicaset-controller", replicaset.replica_sets),
+    ControllerDescriptor("replication-controller", replicaset.replication_controllers),
+    ControllerDescriptor("deployment-controller", DeploymentController),
+    ControllerDescriptor("daemon-set-controller", DaemonSetController, "daemonset-controller"),
+    ControllerDescriptor("statefulset-controller", StatefulSetController),
+    ControllerDescriptor("job-controller", JobController),
+    ControllerDescriptor("cronjob-controller", CronJobController),
+    ControllerDescriptor(
+        "node-lifecycle-controller", NodeLifecycleController, "node-controller", "node-controller"
+    ),
+    ControllerDescriptor("node-readiness-controller", ReadinessRuleController),
+    ControllerDescriptor("taint-eviction-controller", TaintEvictionController, account="node-controller"),
 )

@@ -22,7 +22,7 @@ def is_active(namespaces: Informer[Namespace], name: str) -> bool:
 
 
 def refused_for_namespace(error: ApiError) -> bool:
-    """Whether a create failed because its namespace is gone or going: then nothing needs to be there."""
+    """Tell whether a create failed because its namespace is gone or going: then nothing needs to be there."""
     details = error.status.details
     return error.code == 404 or (
         details is not None and any(cause.reason == "NamespaceTerminating" for cause in details.causes)

@@ -17,7 +17,7 @@ import msgspec
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.storage import PersistentVolumeClaim
 from nodeward.api.errors import ApiError
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.machinery.workqueue import WorkQueue
 from nodeward.rules.volumes import claims_of, ownership_fault
 
@@ -27,11 +27,11 @@ _INDEX: Final = "claims"
 
 
 class ClaimProtectionController:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="pvcprotection")
-        self._claims = tools.informers.informer(PersistentVolumeClaim)
-        self._pods = tools.informers.informer(Pod)
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name="pvcprotection")
+        self._claims = context.informers.informer(PersistentVolumeClaim)
+        self._pods = context.informers.informer(Pod)
         if not self._pods.has_index(_INDEX):
             self._pods.add_index(_INDEX, _keys)
         self._claims.add_handler(self._seen, lambda _, new: self._seen(new))
@@ -95,6 +95,6 @@ def _uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
 
 
 def _is_shut_down(pod: Pod) -> bool:
-    """The kubelet has done with it. A claim made for this pod alone need not wait for the rest."""
+    """Tell whether the kubelet is done with the pod. A claim made for this pod alone need not wait any longer."""
     meta = pod.metadata
     return meta.deletion_timestamp is not None and meta.deletion_grace_period_seconds == 0

@@ -1,8 +1,8 @@
 """What a controller is, and what it is given.
 
 A controller listens to informers, puts keys into queues, and handles one key at a time: it looks at how things are,
-and makes the API agree with how they should be. `Tools` is everything it may use of the world; the runner does the
-rest (workers, retries, shutdown).
+and makes the API agree with how they should be. `ControllerContext` is everything it may use of the world; the runner
+does the rest (workers, retries, shutdown).
 
 What must stay true: a handler can be called at any time for any key, also for one that is gone or fine; whatever it
 left half done, the next call completes.
@@ -26,7 +26,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class ControllerContext:
     """What one controller works with. The informers are shared by all; the client speaks in its own name."""
 
     client: Client
@@ -55,18 +55,18 @@ class Work(Generic[K]):
 
 
 class Controller(Protocol):
-    """Made with its `Tools`, it registers with informers; from then on the runner drives its queues."""
+    """Made with its `ControllerContext`, it registers with informers; from then on the runner drives its queues."""
 
     def work(self) -> Sequence[Work[Any]]:
-        """Its queues, the same at every call."""
+        """Return its queues, the same at every call."""
         ...
 
 
-class Entry(NamedTuple):
+class ControllerDescriptor(NamedTuple):
     """One line of the registry. `name` is also the service account in kube-system whose rights it has, or `account`."""
 
     name: str
-    make: Callable[[Tools], Controller | None]
+    make: Callable[[ControllerContext], Controller | None]
     #: what its events call it; the same as `name` unless Kubernetes' users know another
     component: str = ""
     #: the service account, where several controllers share one

@@ -22,10 +22,10 @@ from nodeward.api.policy_v1 import PodDisruptionBudget
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import parse_rfc3339, rfc3339
-from nodeward.controllers.controller import Tools, Work
-from nodeward.controllers.disruption_scale import Scales
-from nodeward.controllers.pods.following import settle_seconds
+from nodeward.controllers.controller import ControllerContext, Work
+from nodeward.controllers.disruption_scale import ScaleFinder
 from nodeward.controllers.pods.index import NamespaceIndex
+from nodeward.controllers.pods.pod_event_handlers import settle_seconds
 from nodeward.machinery.recorder import NORMAL, WARNING
 from nodeward.machinery.workqueue import WorkQueue
 from nodeward.rules.disruption import (
@@ -46,16 +46,16 @@ _BY_KUBELET: Final = "TerminationByKubelet"
 
 
 class DisruptionController:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._clock = tools.clock
-        self._gates = tools.gates
-        self._recorder = tools.recorder
-        self._scales = Scales(tools)
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="disruption")
-        self._stale: WorkQueue[str] = WorkQueue(tools.clock, name="stale_pod_disruption")
-        self._budgets = tools.informers.informer(PodDisruptionBudget)
-        self._pods = tools.informers.informer(Pod)
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._gates = context.gates
+        self._recorder = context.recorder
+        self._scales = ScaleFinder(context)
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name="disruption")
+        self._stale: WorkQueue[str] = WorkQueue(context.clock, name="stale_pod_disruption")
+        self._budgets = context.informers.informer(PodDisruptionBudget)
+        self._pods = context.informers.informer(Pod)
         self._budgets_in = NamespaceIndex(self._budgets)
         self._pods_in = NamespaceIndex(self._pods)
         #: The selector of each budget, as of a generation.
@@ -93,7 +93,7 @@ class DisruptionController:
         self._wake_budgets(pod)
 
     def _wake_budgets(self, pod: Pod) -> list[str]:
-        """The names of the budgets that have to be looked at again."""
+        """Return the names of the budgets that have to be looked at again."""
         names: list[str] = []
         for budget in self._budgets_in[pod.metadata.namespace]:
             try:
@@ -108,7 +108,7 @@ class DisruptionController:
         return names
 
     def _warn_of_several(self, pod: Pod, names: Sequence[str]) -> None:
-        """Nobody will be able to evict it, which is worth knowing before a node is drained."""
+        """Record an event for a pod with several budgets: it cannot be evicted, which blocks a drain."""
         if len(names) > 1:
             meta = pod.metadata
             # Every budget is kept up to date here; the words are those people look for.
@@ -178,7 +178,7 @@ class DisruptionController:
         ]
 
     async def _expected(self, budget: PodDisruptionBudget, pods: Sequence[Pod]) -> tuple[int, int]:
-        """How many pods there should be, and how many healthy ones."""
+        """Return how many pods there should be, and how many healthy ones."""
         least, most_missing = budget.spec.min_available, budget.spec.max_unavailable
         if most_missing is None and not isinstance(least, str):
             return len(pods) if least is not None else 0, least or 0
@@ -201,7 +201,7 @@ class DisruptionController:
         return count, scaled(least, count, round_up=True)
 
     async def _fail_safe(self, budget: PodDisruptionBudget, why: str) -> None:
-        """Whatever else is wrong: while nobody knows, nothing may be disturbed."""
+        """Allow no disruption while the expected number of pods cannot be computed."""
         status = msgspec.structs.replace(budget.status, disruptions_allowed=0)
         set_allowed_condition(status, rfc3339(self._clock.now_ns()), failure=why)
         if status != budget.status:
@@ -210,7 +210,7 @@ class DisruptionController:
     # -- pods that were to be disrupted and were not --------------------------------------------------------------
 
     def _stale_in_ns(self, pod: Pod) -> int | None:
-        """How long until the condition of a pod is stale; None: it has none that could be."""
+        """Return how long until the condition of a pod is stale; None: it has none that could be."""
         if pod.metadata.deletion_timestamp is not None or is_terminal(pod):
             return None
         for each in pod.status.conditions:
@@ -254,7 +254,7 @@ def _key(obj: Pod | PodDisruptionBudget) -> str:
 
 
 def _is_another(old: Pod, new: Pod) -> bool:
-    """Whether a budget could count the pod differently."""
+    """Tell whether a budget could count the pod differently."""
     before, after = old.metadata, new.metadata
     return (
         before.labels != after.labels
@@ -266,7 +266,7 @@ def _is_another(old: Pod, new: Pod) -> bool:
 
 
 def _written(selector: LabelSelector | None) -> str:
-    """A selector as Kubernetes writes it into messages."""
+    """Return a selector as Kubernetes writes it into messages."""
     if selector is None:
         return "nil"
     labels = "".join(f"{name}: {value}," for name, value in sorted(selector.match_labels.items()))

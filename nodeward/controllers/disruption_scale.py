@@ -17,30 +17,30 @@ from nodeward.api.meta import KubeObject, OwnerReference
 from nodeward.api.scheme import Kind
 from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
-from nodeward.controllers.controller import Tools
-from nodeward.controllers.pods.ownership import controller_of
+from nodeward.controllers.controller import ControllerContext
+from nodeward.controllers.pods.controller_ref_manager import controller_of
 
 
 class NoScale(WorldError):
     """Nobody can say how many pods there should be."""
 
 
-class Expected(NamedTuple):
+class ExpectedPods(NamedTuple):
     pods: int
     #: names of pods that nobody controls
     unmanaged: list[str]
 
 
-class Scales:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._sets = tools.informers.informer(ReplicaSet)
-        self._deployments = tools.informers.informer(Deployment)
-        self._stateful = tools.informers.informer(StatefulSet)
-        self._replication = tools.informers.informer(ReplicationController)
+class ScaleFinder:
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._sets = context.informers.informer(ReplicaSet)
+        self._deployments = context.informers.informer(Deployment)
+        self._stateful = context.informers.informer(StatefulSet)
+        self._replication = context.informers.informer(ReplicationController)
 
-    async def expected(self, pods: Iterable[Pod]) -> Expected:
-        """The sum over all controllers of these pods; raises if one cannot be counted."""
+    async def expected(self, pods: Iterable[Pod]) -> ExpectedPods:
+        """Return the sum over all controllers of these pods; raises if one cannot be counted."""
         scales: dict[str, int] = {}
         known: dict[str, None] = {}
         unmanaged: list[str] = []
@@ -56,10 +56,10 @@ class Scales:
                     raise NoScale(f"found no controllers for pod {quote(pod.metadata.name)}")
                 known[owner.uid] = None
                 uid, scales[uid] = found[0], found[1]
-        return Expected(sum(scales.values()), unmanaged)
+        return ExpectedPods(sum(scales.values()), unmanaged)
 
     def _of_workload(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
-        """Uid and replicas of the one who decides, if it is of a known kind and there."""
+        """Return uid and replicas of the controlling workload, if it exists and is of a known kind."""
         match owner.api_version.rpartition("/")[0], owner.kind:
             case "apps" | "extensions", "ReplicaSet":
                 replica_set = self._sets.get(owner.name, namespace)

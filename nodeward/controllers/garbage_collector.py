@@ -25,15 +25,15 @@ from nodeward.api.errors import ApiError
 from nodeward.api.scheme import Kind
 from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.controllers.garbage_kinds import PERIOD_SECONDS, GarbageKinds
 from nodeward.controllers.owner_graph import (
     FOREGROUND,
     ORPHAN,
-    Found,
     Meta,
+    ObservedObject,
     OwnerGraph,
-    Place,
+    OwnerLocation,
     Reference,
     fits,
     place_of,
@@ -49,7 +49,7 @@ WORKERS: Final = 20
 RECHECK_SECONDS: Final = 30.0
 
 
-class State(Enum):
+class ReferenceState(Enum):
     """What a reference is worth."""
 
     SOLID = "the owner is there, or cannot be judged"
@@ -59,15 +59,15 @@ class State(Enum):
 
 
 class GarbageCollector:
-    def __init__(self, tools: Tools) -> None:
-        self._writes = OwnerWrites(tools.client)
-        self._recorder = tools.recorder
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="garbage_collector_attempt_to_delete")
-        self._rounds: WorkQueue[str] = WorkQueue(tools.clock, name="garbage_collector_kinds")
+    def __init__(self, context: ControllerContext) -> None:
+        self._writes = OwnerWrites(context.client)
+        self._recorder = context.recorder
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name="garbage_collector_attempt_to_delete")
+        self._rounds: WorkQueue[str] = WorkQueue(context.clock, name="garbage_collector_kinds")
         self._rounds.add("kinds")
         self._graph = OwnerGraph(self._queue.add, self._report)
-        self._kinds = GarbageKinds(tools.client, tools.clock, tools.informers, self._follow)
-        self._sync_errors = tools.metrics.counter(
+        self._kinds = GarbageKinds(context.client, context.clock, context.informers, self._follow)
+        self._sync_errors = context.metrics.counter(
             "garbagecollector_controller_resources_sync_error_total",
             "Number of garbage collector resources sync errors",
         )
@@ -96,7 +96,7 @@ class GarbageCollector:
             on_add=lambda meta: self._graph.saw(kind, meta), on_update=changed, on_delete=self._graph.lost
         )
 
-    def _report(self, dependent: Found, owner: Reference) -> None:
+    def _report(self, dependent: ObservedObject, owner: Reference) -> None:
         kind, meta = dependent
         about = ObjectReference(
             kind=kind.name,
@@ -132,14 +132,14 @@ class GarbageCollector:
         for place in dict.fromkeys(place for place, _ in places(self._graph.dependents(uid), uid)):
             if self._graph.is_absent(uid, place) or not self._can_be_there(place):
                 continue
-            if (await self._ask(place, uid))[0] is State.DANGLING:
+            if (await self._ask(place, uid))[0] is ReferenceState.DANGLING:
                 self._graph.mark_absent(uid, place)
             else:
                 is_there = True
         # Soon an informer tells of it; if none follows its kind, there is no other way to hear of its end.
         return RECHECK_SECONDS if is_there else None
 
-    async def _let_go_if_free(self, found: Found) -> None:
+    async def _let_go_if_free(self, found: ObservedObject) -> None:
         uid = found.meta.uid
         if found.meta.is_orphaning:
             if not self._graph.has_dependents(uid):
@@ -147,18 +147,22 @@ class GarbageCollector:
         elif not self._graph.is_held(uid):
             await self._writes.remove_finalizer(found, FOREGROUND)
 
-    async def _judge(self, found: Found) -> None:
+    async def _judge(self, found: ObservedObject) -> None:
         states = [(reference, await self._state(reference, found.meta)) for reference in found.meta.owners]
-        kept = [each for each, state in states if state is State.SOLID]
+        kept = [each for each, state in states if state is ReferenceState.SOLID]
         if len(kept) == len(states):
             return
-        if any(state in (State.SOLID, State.LEAVING) for _, state in states):
+        if any(state in (ReferenceState.SOLID, ReferenceState.LEAVING) for _, state in states):
             # A waiting owner's reference goes too, or that owner would wait for ever.
-            await self._writes.forget(found, [each for each, state in states if state is not State.SOLID])
+            await self._writes.forget(
+                found, [each for each, state in states if state is not ReferenceState.SOLID]
+            )
             return
         finalizers = found.meta.finalizers or ()
         policy = "Background"
-        if any(state is State.WAITING for _, state in states) and self._graph.has_dependents(found.meta.uid):
+        if any(state is ReferenceState.WAITING for _, state in states) and self._graph.has_dependents(
+            found.meta.uid
+        ):
             policy = "Foreground"
         elif ORPHAN in finalizers:
             policy = "Orphan"
@@ -170,36 +174,36 @@ class GarbageCollector:
         owners = ((reference, self._graph.get(reference.uid)) for reference in meta.owners)
         return [reference for reference, owner in owners if owner is not None and owner.meta.is_orphaning]
 
-    async def _state(self, reference: Reference, dependent: Meta) -> State:
+    async def _state(self, reference: Reference, dependent: Meta) -> ReferenceState:
         owner = self._graph.get(reference.uid)
         place = place_of(reference, dependent)
         if owner is not None and fits(owner, reference, dependent):
             if owner.meta.is_orphaning:
-                return State.LEAVING
+                return ReferenceState.LEAVING
             if not owner.meta.is_deleting_dependents:
                 # If that is no longer true, we are about to be told, and look again.
-                return State.SOLID
+                return ReferenceState.SOLID
         elif self._can_be_there(place) and self._graph.is_absent(reference.uid, place):
-            return State.DANGLING
+            return ReferenceState.DANGLING
         state, live = await self._ask(place, reference.uid)
-        if state is State.DANGLING:
+        if state is ReferenceState.DANGLING:
             self._graph.mark_absent(reference.uid, place)
         if live is not None and live.is_orphaning:
-            return State.LEAVING
+            return ReferenceState.LEAVING
         if live is not None and live.is_deleting_dependents:
-            return State.WAITING
+            return ReferenceState.WAITING
         return state
 
-    def _can_be_there(self, place: Place) -> bool:
+    def _can_be_there(self, place: OwnerLocation) -> bool:
         kind = self._kinds.resolve(place.api_version, place.kind)
         return kind is not None and (bool(place.namespace) or not kind.is_namespaced)
 
-    async def _ask(self, place: Place, uid: str) -> tuple[State, Meta | None]:
-        """What the API says of an owner."""
+    async def _ask(self, place: OwnerLocation, uid: str) -> tuple[ReferenceState, Meta | None]:
+        """Return what the API says of an owner."""
         kind = self._kinds.resolve(place.api_version, place.kind)
         if kind is None or not self._can_be_there(place):
-            return State.SOLID, None
+            return ReferenceState.SOLID, None
         live = await self._writes.get(kind, place.name, place.namespace)
         if live is None or live.uid != uid:
-            return State.DANGLING, None
-        return State.SOLID, live
+            return ReferenceState.DANGLING, None
+        return ReferenceState.SOLID, live

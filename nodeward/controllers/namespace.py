@@ -15,9 +15,9 @@ from typing import Any, Final
 from nodeward.api.core_v1.cluster import Namespace
 from nodeward.api.errors import ApiError
 from nodeward.base.errors import WorldError
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.controllers.namespace_conditions import apply
-from nodeward.controllers.namespace_content import Emptying
+from nodeward.controllers.namespace_content import NamespacedResourcesDeleter
 from nodeward.machinery.backoff import Curve, KeyedBackoff
 from nodeward.machinery.workqueue import WorkQueue
 
@@ -34,12 +34,12 @@ class ContentRemains(WorldError):
 
 
 class NamespaceController:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._clock = tools.clock
-        self._emptying = Emptying(tools.client, tools.clock)
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="namespace", backoff=KeyedBackoff(_RETRY))
-        self._namespaces = tools.informers.informer(Namespace)
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._emptying = NamespacedResourcesDeleter(context.client, context.clock)
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name="namespace", backoff=KeyedBackoff(_RETRY))
+        self._namespaces = context.informers.informer(Namespace)
         self._namespaces.add_handler(on_add=self._seen, on_update=lambda _, new: self._seen(new))
 
     def work(self) -> Sequence[Work[Any]]:

@@ -1,6 +1,6 @@
-"""What a terminating namespace says about its end: findings in, conditions out.
+"""The conditions of a terminating namespace: findings in, conditions out. Called by the namespace controller.
 
-Pure: `Findings` are what an attempt to empty a namespace came to, `apply` writes them into the namespace's status.
+Pure: `DeletionFindings` are the result of one attempt to empty a namespace, `apply` writes them into its status.
 Reasons and messages are Kubernetes' own.
 """
 
@@ -31,8 +31,8 @@ _FINE: Final = (
 
 
 @dataclass(slots=True)
-class Findings:
-    """What one attempt to empty a namespace came to."""
+class DeletionFindings:
+    """The result of one attempt to empty a namespace."""
 
     discovery_error: str = ""
     content_errors: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Findings:
         return [text for text in (self.discovery_error, *self.content_errors) if text]
 
 
-def apply(status: NamespaceStatus, findings: Findings, now_ns: int) -> bool:
+def apply(status: NamespaceStatus, findings: DeletionFindings, now_ns: int) -> bool:
     """Write the conditions into `status`; whether anything about them is new."""
     troubles = _troubles(findings)
     has_changed = False
@@ -76,8 +76,8 @@ def apply(status: NamespaceStatus, findings: Findings, now_ns: int) -> bool:
     return has_changed
 
 
-def _troubles(findings: Findings) -> dict[str, tuple[str, str]]:
-    """Reason and message of every condition that is true. Lists are sorted, so that repeats change nothing."""
+def _troubles(findings: DeletionFindings) -> dict[str, tuple[str, str]]:
+    """Return reason and message of every true condition. Lists are sorted, so that repeats change nothing."""
     found: dict[str, tuple[str, str]] = {}
     if findings.discovery_error:
         found[DISCOVERY] = ("DiscoveryFailed", findings.discovery_error)

@@ -1,7 +1,7 @@
 """Emptying a namespace: every object of every kind the server has, pods first.
 
-In goes a terminating namespace, out come `Findings`: what failed, what is left, and how long that may take. Which
-kinds there are is asked of the server each time, so that kinds this program does not know are emptied too.
+In goes a terminating namespace, out come `DeletionFindings`: what failed, what is left, and how long that may take.
+The server is asked each time which kinds it serves, so that kinds this program does not know are emptied too.
 
 What must stay true: nothing else is deleted before all pods are known to be gone, since they may need it to end well;
 one kind's failure does not keep the others from being emptied; finalizers and grace periods are waited for, never
@@ -23,7 +23,7 @@ from nodeward.api.scheme import Kind
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import parse_rfc3339
-from nodeward.controllers.namespace_conditions import Findings
+from nodeward.controllers.namespace_conditions import DeletionFindings
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Clock
 
@@ -33,16 +33,16 @@ FINALIZER_SECONDS: Final = 15
 _NOT_SUPPORTED: Final = (404, 405)
 
 
-class Emptying:
+class NamespacedResourcesDeleter:
     """Empties namespaces through `client`."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
 
-    async def empty(self, namespace: Namespace) -> Findings:
-        """One attempt; what it leaves behind is in the findings."""
-        findings = Findings()
+    async def empty(self, namespace: Namespace) -> DeletionFindings:
+        """Try once to delete everything in the namespace; the findings say what remains."""
+        findings = DeletionFindings()
         try:
             kinds = await self._kinds()
         except (ApiError, WorldError) as error:
@@ -58,7 +58,7 @@ class Emptying:
         return findings
 
     async def _kinds(self) -> Sequence[Kind]:
-        """What can be deleted from a namespace: each resource once, in its preferred version, pods first."""
+        """Return what can be deleted from a namespace: each resource once, in its preferred version, pods first."""
         kinds: dict[tuple[str, str], Kind] = {}
         for found in await self._client.discover():
             if found.namespaced and "/" not in found.name and "delete" in found.verbs:
@@ -68,7 +68,7 @@ class Emptying:
                 kinds.setdefault((kind.group, kind.resource), kind)
         return sorted(kinds.values(), key=lambda kind: not _is_pods(kind))
 
-    async def _empty_kind(self, kind: Kind, namespace: Namespace, findings: Findings) -> None:
+    async def _empty_kind(self, kind: Kind, namespace: Namespace, findings: DeletionFindings) -> None:
         name = namespace.metadata.name
         estimate = await self._pods_grace(namespace) if _is_pods(kind) else 0
         await self._delete_all(kind, name)
@@ -85,7 +85,7 @@ class Emptying:
         findings.content_errors.append(f"unexpected items still remain in namespace: {name} for gvr: {what}")
 
     async def _pods_grace(self, namespace: Namespace) -> int:
-        """The longest grace of a pod that still runs; nothing once so much time has passed."""
+        """Return the longest grace of a pod that still runs; nothing once so much time has passed."""
         pods = await self._client.list(Pod, namespace.metadata.name)
         graces = [
             pod.spec.termination_grace_period_seconds or 0 for pod in pods.items if not is_terminal(pod)
@@ -111,7 +111,7 @@ class Emptying:
                     raise
 
     async def _list(self, kind: Kind, namespace: str) -> Sequence[KubeObject]:
-        """What is there; nothing of a kind that cannot be listed."""
+        """Return what is there; nothing of a kind that cannot be listed."""
         if "list" not in kind.verbs:
             return ()
         try:

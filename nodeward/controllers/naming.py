@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from nodeward.base.errors import ConfigError
-from nodeward.controllers.controller import Entry
+from nodeward.controllers.controller import ControllerDescriptor
 
 ALL: Final = "*"
 
@@ -38,13 +38,15 @@ _ALIASES: Final = MappingProxyType(
 )
 
 
-def name_of(entry: Entry) -> str:
-    """What `--controllers` calls it."""
+def name_of(entry: ControllerDescriptor) -> str:
+    """Return what `--controllers` calls it."""
     return _OTHERWISE.get(entry.name, entry.name)
 
 
-def chosen(entries: Sequence[Entry], wanted: Sequence[str]) -> tuple[Entry, ...]:
-    """The entries that are asked for, in the order of the registry. What nobody knows raises a ConfigError."""
+def chosen(
+    entries: Sequence[ControllerDescriptor], wanted: Sequence[str]
+) -> tuple[ControllerDescriptor, ...]:
+    """Return the entries that are asked for, in the order of the registry. What nobody knows raises a ConfigError."""
     known = {name_of(entry): entry for entry in entries}
     everything, added, left_out = False, set[str](), set[str]()
     for word in (each.strip() for each in wanted):
@@ -59,7 +61,7 @@ def chosen(entries: Sequence[Entry], wanted: Sequence[str]) -> tuple[Entry, ...]
     )
 
 
-def _known(name: str, known: dict[str, Entry]) -> str:
+def _known(name: str, known: dict[str, ControllerDescriptor]) -> str:
     for candidate in (name, _ALIASES.get(name, ""), f"{name}-controller"):
         if candidate in known:
             return candidate

@@ -14,11 +14,11 @@ class OwnWrites:
         self._versions: dict[str, int] = {}
 
     def note(self, written: KubeObject) -> None:
-        """As the API answered."""
+        """Record the object as the API answered it."""
         self._versions[written.metadata.uid] = int(written.metadata.resource_version)
 
     def is_behind(self, copy: KubeObject) -> bool:
-        """Whether this copy is older than what was written."""
+        """Tell whether this copy is older than what was written."""
         return int(copy.metadata.resource_version) < self._versions.get(copy.metadata.uid, 0)
 
     def forget(self, uid: str) -> None:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from nodeward.api.scheme import Kind
-from nodeward.machinery.reading import Reader, projection
+from nodeward.machinery.reading import ObjectReader, projection
 
 ORPHAN: Final = "orphan"
 FOREGROUND: Final = "foregroundDeletion"
@@ -78,17 +78,17 @@ def _read(body: bytes) -> Meta:
 
 
 #: One for all, so that informers are shared.
-META: Final[Reader[Meta]] = projection(_read)
+META: Final[ObjectReader[Meta]] = projection(_read)
 
 
-class Found(NamedTuple):
-    """An object that is there."""
+class ObservedObject(NamedTuple):
+    """An object that exists, with its owners and dependents."""
 
     kind: Kind
     meta: Meta
 
 
-class Place(NamedTuple):
+class OwnerLocation(NamedTuple):
     """Where a dependent says that its owner is; `namespace` is the dependent's own."""
 
     api_version: str
@@ -97,17 +97,17 @@ class Place(NamedTuple):
     name: str
 
 
-def place_of(reference: Reference, dependent: Meta) -> Place:
-    return Place(reference.api_version, reference.kind, dependent.namespace, reference.name)
+def place_of(reference: Reference, dependent: Meta) -> OwnerLocation:
+    return OwnerLocation(reference.api_version, reference.kind, dependent.namespace, reference.name)
 
 
-def is_in_wrong_namespace(owner: Found, dependent: Meta) -> bool:
-    """Owners are cluster-scoped, or in the namespace of what they own."""
+def is_in_wrong_namespace(owner: ObservedObject, dependent: Meta) -> bool:
+    """Tell whether the owner is neither cluster-scoped nor in the namespace of its dependent."""
     return bool(owner.meta.namespace) and owner.meta.namespace != dependent.namespace
 
 
-def fits(owner: Found, reference: Reference, dependent: Meta) -> bool:
-    """Whether the owner with this uid is what the dependent says it is."""
+def fits(owner: ObservedObject, reference: Reference, dependent: Meta) -> bool:
+    """Tell whether the owner with this uid is what the dependent says it is."""
     return not is_in_wrong_namespace(owner, dependent) and (
         owner.kind.api_version == reference.api_version
         and owner.kind.name == reference.kind
@@ -124,16 +124,18 @@ class _Missing:
         #: It was there: wherever dependents look for it, it is gone.
         self.is_gone = is_gone
         #: Where the API has been asked, and knew no object of this uid.
-        self.absent: dict[Place, None] = {}
+        self.absent: dict[OwnerLocation, None] = {}
 
 
 class OwnerGraph:
     """All objects. `look` gets uids to judge; `report` hears of references across namespaces."""
 
-    def __init__(self, look: Callable[[str], None], report: Callable[[Found, Reference], None]) -> None:
+    def __init__(
+        self, look: Callable[[str], None], report: Callable[[ObservedObject, Reference], None]
+    ) -> None:
         self._look = look
         self._report = report
-        self._found: dict[str, Found] = {}
+        self._found: dict[str, ObservedObject] = {}
         self._missing: dict[str, _Missing] = {}
         #: owner -> dependents, both by uid; only owners that have any
         self._dependents: dict[str, dict[str, None]] = {}
@@ -143,17 +145,17 @@ class OwnerGraph:
     def __len__(self) -> int:
         return len(self._found)
 
-    def get(self, uid: str) -> Found | None:
+    def get(self, uid: str) -> ObservedObject | None:
         return self._found.get(uid)
 
-    def dependents(self, uid: str) -> Sequence[Found]:
+    def dependents(self, uid: str) -> Sequence[ObservedObject]:
         return [self._found[each] for each in self._dependents.get(uid, ())]
 
     def has_dependents(self, uid: str) -> bool:
         return uid in self._dependents
 
     def is_held(self, uid: str) -> bool:
-        """Whether an owner that deletes its dependents first still has to wait for one.
+        """Tell whether an owner that deletes its dependents first still has to wait for one.
 
         Owners may wait for each other in a circle. When all that one of them waits for, directly or not, only waits
         as well, and itself is among those, then nothing would ever happen: it is free.
@@ -178,7 +180,7 @@ class OwnerGraph:
         return not is_in_circle
 
     def _blocking(self, uid: str) -> Iterator[str]:
-        """The dependents that insist on going first."""
+        """Return the dependents that insist on going first."""
         for each in self._dependents.get(uid, ()):
             for reference in self._found[each].meta.owners:
                 if reference.uid == uid and reference.block_owner_deletion:
@@ -186,18 +188,18 @@ class OwnerGraph:
                     break
 
     def missing(self) -> Iterable[str]:
-        """Owners that are named and have not been seen."""
+        """Return owners that are referenced and have not been seen."""
         return [*self._missing]
 
-    def is_absent(self, uid: str, place: Place) -> bool:
-        """Whether it is known that no object of this uid is at that place."""
+    def is_absent(self, uid: str, place: OwnerLocation) -> bool:
+        """Tell whether it is known that no object of this uid is at that place."""
         missing = self._missing.get(uid)
         return missing is not None and (missing.is_gone or place in missing.absent)
 
     # -- changing -------------------------------------------------------------------------------------------------
 
-    def mark_absent(self, uid: str, place: Place) -> None:
-        """The API was asked, and has no such object: everybody who looks for it there needs a look."""
+    def mark_absent(self, uid: str, place: OwnerLocation) -> None:
+        """Record that the API has no such object; every dependent that refers to it is enqueued."""
         missing = self._missing.get(uid)
         if missing is None or place in missing.absent:
             return
@@ -207,8 +209,8 @@ class OwnerGraph:
                 self._look(dependent)
 
     def saw(self, kind: Kind, meta: Meta) -> None:
-        """The object is there, and so."""
-        found = Found(kind, meta)
+        """Record that the object exists with this state."""
+        found = ObservedObject(kind, meta)
         old = self._found.get(meta.uid)
         self._found[meta.uid] = found
         was = () if old is None else old.meta.owners
@@ -226,7 +228,7 @@ class OwnerGraph:
                 self._look(uid)
 
     def lost(self, meta: Meta) -> None:
-        """The object is gone."""
+        """Record that the object no longer exists."""
         found = self._found.pop(meta.uid, None)
         if found is None:
             return
@@ -238,8 +240,8 @@ class OwnerGraph:
             for uid in self._dependents[meta.uid]:
                 self._look(uid)
 
-    def _appear(self, owner: Found) -> None:
-        """Dependents heard of before: do they mean this object?"""
+    def _appear(self, owner: ObservedObject) -> None:
+        """Connect dependents seen earlier that refer to this object."""
         self._missing.pop(owner.meta.uid, None)
         for uid in self._dependents.get(owner.meta.uid, ()):
             dependent = self._found[uid]
@@ -247,7 +249,7 @@ class OwnerGraph:
                 if reference.uid == owner.meta.uid:
                     self._check(owner, reference, dependent)
 
-    def _relink(self, found: Found, was: Sequence[Reference]) -> None:
+    def _relink(self, found: ObservedObject, was: Sequence[Reference]) -> None:
         uid, owners = found.meta.uid, found.meta.owners
         still = dict.fromkeys(reference.uid for reference in owners)
         for reference in was:
@@ -267,7 +269,7 @@ class OwnerGraph:
                 is_absent = self.is_absent(reference.uid, place_of(reference, found.meta))
                 self._look(uid if is_absent else reference.uid)
 
-    def _check(self, owner: Found, reference: Reference, dependent: Found) -> None:
+    def _check(self, owner: ObservedObject, reference: Reference, dependent: ObservedObject) -> None:
         if is_in_wrong_namespace(owner, dependent.meta):
             self._report(dependent, reference)
         if owner.meta.waits or not fits(owner, reference, dependent.meta):
@@ -288,8 +290,8 @@ class OwnerGraph:
             self._look(uid)
 
 
-def places(dependents: Iterable[Found], owner: str) -> Iterator[tuple[Place, str]]:
-    """Where dependents look for an owner: place and dependent's uid."""
+def places(dependents: Iterable[ObservedObject], owner: str) -> Iterator[tuple[OwnerLocation, str]]:
+    """Return where dependents look for an owner: place and dependent's uid."""
     for dependent in dependents:
         for reference in dependent.meta.owners:
             if reference.uid == owner:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from nodeward.api.errors import ApiError
 from nodeward.api.scheme import Kind
-from nodeward.controllers.owner_graph import META, Found, Meta, Reference
+from nodeward.controllers.owner_graph import META, Meta, ObservedObject, Reference
 from nodeward.machinery.client import Client, PatchType
 
 _ATTEMPTS: Final = 5
@@ -29,7 +29,7 @@ class OwnerWrites:
                 raise
             return None
 
-    async def delete(self, found: Found, policy: str) -> None:
+    async def delete(self, found: ObservedObject, policy: str) -> None:
         kind, meta = found
         version = meta.resource_version
         try:
@@ -56,7 +56,7 @@ class OwnerWrites:
             if error.code != 404:
                 raise
 
-    async def forget(self, found: Found, references: Sequence[Reference]) -> None:
+    async def forget(self, found: ObservedObject, references: Sequence[Reference]) -> None:
         """Remove owner references from an object."""
         kind, meta = found
         uids = dict.fromkeys(reference.uid for reference in references)
@@ -78,7 +78,7 @@ class OwnerWrites:
         body["metadata"] |= {"resourceVersion": meta.resource_version, "ownerReferences": kept}
         await self._merge(found, body)
 
-    async def remove_finalizer(self, found: Found, finalizer: str) -> None:
+    async def remove_finalizer(self, found: ObservedObject, finalizer: str) -> None:
         kind, meta = found
         for attempt in range(_ATTEMPTS):
             live = await self.get(kind, meta.name, meta.namespace)
@@ -93,7 +93,7 @@ class OwnerWrites:
                 if error.reason != "Conflict" or attempt == _ATTEMPTS - 1:
                     raise
 
-    async def _merge(self, found: Found, body: dict[str, Any]) -> None:
+    async def _merge(self, found: ObservedObject, body: dict[str, Any]) -> None:
         kind, meta = found
         try:
             await self._client.patch(

@@ -22,7 +22,7 @@ from nodeward.api.errors import ApiError
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import rfc3339
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.machinery.workqueue import WorkQueue
 from nodeward.rules.readiness import is_ready
 
@@ -51,24 +51,24 @@ class Removal(NamedTuple):
 
 
 class PodGarbageCollector:
-    def __init__(self, tools: Tools, *, threshold: int = TERMINATED_POD_THRESHOLD) -> None:
-        self._client = tools.client
-        self._clock = tools.clock
-        self._gates = tools.gates
+    def __init__(self, context: ControllerContext, *, threshold: int = TERMINATED_POD_THRESHOLD) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._gates = context.gates
         self._threshold = threshold
-        self._pods = tools.informers.informer(Pod)
-        self._nodes = tools.informers.informer(Node)
+        self._pods = context.informers.informer(Pod)
+        self._nodes = context.informers.informer(Node)
         #: Nodes that pods name and nobody knows, and since when.
         self._missing: dict[str, int] = {}
-        self._rounds: WorkQueue[str] = WorkQueue(tools.clock, name="pod_gc_rounds")
+        self._rounds: WorkQueue[str] = WorkQueue(context.clock, name="pod_gc_rounds")
         self._rounds.add("pods")
-        self._removals: WorkQueue[Removal] = WorkQueue(tools.clock, name="pod_gc_removals")
-        self._deleted = tools.metrics.counter(
+        self._removals: WorkQueue[Removal] = WorkQueue(context.clock, name="pod_gc_removals")
+        self._deleted = context.metrics.counter(
             "pod_gc_collector_force_delete_pods_total",
             "Number of pods that are being forcefully deleted since the Pod GC Controller started.",
             ("namespace", "reason"),
         )
-        self._failed = tools.metrics.counter(
+        self._failed = context.metrics.counter(
             "pod_gc_collector_force_delete_pod_errors_total",
             "Number of errors encountered when forcefully deleting the pods since the Pod GC Controller started.",
             ("namespace", "reason"),
@@ -89,7 +89,7 @@ class PodGarbageCollector:
         return PERIOD_SECONDS
 
     async def _gone_nodes(self, pods: Sequence[Pod]) -> dict[str, None]:
-        """Nodes that have been missing long enough, and which the API does not have either."""
+        """Return nodes that have been missing long enough, confirmed by asking the API."""
         now = self._clock.monotonic_ns()
         named = dict.fromkeys(pod.spec.node_name for pod in pods if pod.spec.node_name)
         missing = [name for name in named if self._nodes.get(name) is None]
@@ -156,7 +156,7 @@ def _removal(pod: Pod, reason: str) -> Removal:
 
 
 def surplus(pods: Sequence[Pod], threshold: int) -> list[Removal]:
-    """The pods that have ended beyond the threshold: evicted ones first, then the oldest. No threshold, no surplus."""
+    """Return ended pods beyond the threshold: evicted ones first, then the oldest. No threshold, no surplus."""
     ended = [pod for pod in pods if pod.status.phase not in _ALIVE]
     count = len(ended) - threshold
     if threshold <= 0 or count <= 0:
@@ -171,7 +171,7 @@ def _by_worth(pod: Pod) -> tuple[bool, str, str]:
 
 
 def terminating(pods: Sequence[Pod], nodes: Mapping[str, Node]) -> Iterator[Removal]:
-    """Terminating pods whose end no kubelet will report: on a node out of service, or on none."""
+    """Return terminating pods whose end no kubelet will report: on a node out of service, or on none."""
     for pod in pods:
         if pod.metadata.deletion_timestamp is None:
             continue
@@ -184,6 +184,6 @@ def terminating(pods: Sequence[Pod], nodes: Mapping[str, Node]) -> Iterator[Remo
 
 
 def _is_out_of_service(node: Node) -> bool:
-    """Somebody says that it will not come back, and it does not say otherwise."""
+    """Tell whether the node is tainted out-of-service and does not report itself ready."""
     is_tainted = any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
     return is_tainted and not is_ready(node.status.conditions)

@@ -20,7 +20,7 @@ Condition: TypeAlias = ReplicaSetCondition | ReplicationControllerCondition
 def status_of(
     owner: R, active: Sequence[Pod], terminating: int | None, failure: str | None, now_ns: int
 ) -> Any:
-    """The status `owner` should have. `terminating` None: not told. `failure`: why pods were not made or deleted."""
+    """Return the status `owner` should have. `terminating` None: not reported. `failure`: why writes failed."""
     template = owner.spec.template
     labels = template.metadata.labels.items() if template is not None else ()
     fully_labeled = ready = available = 0

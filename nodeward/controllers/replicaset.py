@@ -4,9 +4,9 @@ Keys are "namespace/name". A look at a set claims the pods that match its select
 or too many (at most 500 at a time), and writes the status.
 
 What must stay true: nothing is made or deleted while an earlier request has not been seen to happen (`expectations`);
-a template that is refused is tried again later and later, with one event and one condition (`patience`); pods that
-fail right after they were made are replaced later and later too (`short_lives`), unlike upstream; one pod more or less
-costs a look at the pods of this set, never at those of others.
+a template that is refused is tried again with growing pauses, with one event and one condition (`creation_backoff`);
+pods that fail right after they were made are replaced with growing pauses too (`replacement_backoff`), unlike upstream;
+one pod more or less costs a look at the pods of this set, never at those of others.
 """
 
 from __future__ import annotations
@@ -22,17 +22,21 @@ from nodeward.api.errors import ApiError
 from nodeward.api.meta import OwnerReference
 from nodeward.base.errors import WorldError
 from nodeward.controllers.active_namespaces import refused_for_namespace
-from nodeward.controllers.controller import Tools, Work
-from nodeward.controllers.pods.batches import in_growing_batches
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.controllers.pods.control import PodControl, pod_from_template
+from nodeward.controllers.pods.controller_ref_manager import (
+    ControllerRefManager,
+    controller_of,
+    controller_reference,
+)
+from nodeward.controllers.pods.creation_backoff import CreationBackoff
 from nodeward.controllers.pods.deleting import delete_expected
 from nodeward.controllers.pods.expectations import Expectations
-from nodeward.controllers.pods.following import PodFollower, settle_seconds
 from nodeward.controllers.pods.index import NamespaceIndex, OwnerIndex
-from nodeward.controllers.pods.ownership import Claims, controller_of, controller_reference
-from nodeward.controllers.pods.patience import Patience
+from nodeward.controllers.pods.pod_event_handlers import PodEventHandlers, settle_seconds
 from nodeward.controllers.pods.ranking import first_to_delete
-from nodeward.controllers.pods.short_lives import ShortLives
+from nodeward.controllers.pods.replacement_backoff import ReplacementBackoff
+from nodeward.controllers.pods.slow_start import in_growing_batches
 from nodeward.controllers.pods.state import is_active, is_terminating, next_available_seconds
 from nodeward.controllers.pods.status_writing import write_status
 from nodeward.controllers.replica_status import R, status_of
@@ -48,16 +52,16 @@ WORKERS: Final = 5
 _TERMINATING_GATE: Final = "DeploymentReplicaSetTerminatingReplicas"
 
 
-def replica_sets(tools: Tools) -> ReplicaController[ReplicaSet]:
-    return ReplicaController(tools, ReplicaSet, "replicaset")
+def replica_sets(context: ControllerContext) -> ReplicaController[ReplicaSet]:
+    return ReplicaController(context, ReplicaSet, "replicaset")
 
 
-def replication_controllers(tools: Tools) -> ReplicaController[ReplicationController]:
-    return ReplicaController(tools, ReplicationController, "replicationmanager")
+def replication_controllers(context: ControllerContext) -> ReplicaController[ReplicationController]:
+    return ReplicaController(context, ReplicationController, "replicationmanager")
 
 
 def selector_of(owner: ReplicaSet | ReplicationController) -> Labels | None:
-    """Which pods are meant; None: none at all."""
+    """Return which pods are meant; None: none at all."""
     if isinstance(owner, ReplicaSet):
         return from_label_selector(owner.spec.selector)
     wanted = sorted(owner.spec.selector.items())
@@ -67,23 +71,23 @@ def selector_of(owner: ReplicaSet | ReplicationController) -> Labels | None:
 class ReplicaController(Generic[R]):
     """The controller of one of the two kinds."""
 
-    def __init__(self, tools: Tools, type_: type[R], queue_name: str) -> None:
-        self._client = tools.client
-        self._clock = tools.clock
-        self._tells_terminating = type_ is ReplicaSet and tools.gates.enabled(_TERMINATING_GATE)
-        self._heeds_cost = tools.gates.enabled("PodDeletionCost")
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name=queue_name)
-        self._expectations: Expectations[str] = Expectations(tools.clock)
-        self._patience: Patience[str] = Patience(tools.clock)
-        self._short_lives: ShortLives[str] = ShortLives(tools.clock)
-        self._recorder = tools.recorder
-        self._control = PodControl(tools.client, tools.recorder)
-        self._claims = Claims(tools.client, type_, Pod)
-        self._pods = OwnerIndex(tools.informers, Pod)
-        self._owners: OwnerIndex[R] = OwnerIndex(tools.informers, type_)
+    def __init__(self, context: ControllerContext, type_: type[R], queue_name: str) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._tells_terminating = type_ is ReplicaSet and context.gates.enabled(_TERMINATING_GATE)
+        self._heeds_cost = context.gates.enabled("PodDeletionCost")
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name=queue_name)
+        self._expectations: Expectations[str] = Expectations(context.clock)
+        self._creation_backoff: CreationBackoff[str] = CreationBackoff(context.clock)
+        self._replacement_backoff: ReplacementBackoff[str] = ReplacementBackoff(context.clock)
+        self._recorder = context.recorder
+        self._control = PodControl(context.client, context.recorder)
+        self._claims = ControllerRefManager(context.client, type_, Pod)
+        self._pods = OwnerIndex(context.informers, Pod)
+        self._owners: OwnerIndex[R] = OwnerIndex(context.informers, type_)
         self._in_namespace: NamespaceIndex[R] = NamespaceIndex(self._owners.informer)
         self._owners.informer.add_handler(self._queue_now, self._changed, self._gone)
-        PodFollower(
+        PodEventHandlers(
             self._pods, self._expectations, key_of=self._key_of, takers_of=self._takers_of, wake=self._wake
         )
 
@@ -109,8 +113,8 @@ class ReplicaController(Generic[R]):
     def _gone(self, owner: R) -> None:
         key = _key(owner)
         self._expectations.forget(key)
-        self._patience.forget(key)
-        self._short_lives.forget(key)
+        self._creation_backoff.forget(key)
+        self._replacement_backoff.forget(key)
         self._queue.add(key)
 
     def _key_of(self, namespace: str, reference: OwnerReference) -> str | None:
@@ -145,21 +149,21 @@ class ReplicaController(Generic[R]):
         orphans = self._pods.orphans(owner.metadata.namespace)
         candidates = filter(is_active, chain(own, orphans))
         active = await self._claims.claim(owner, selector, candidates)
-        failed_soon = self._short_lives.look(key, owner.metadata, own)
-        resting = self._short_lives.seconds_left(key)
+        failed_soon = self._replacement_backoff.look(key, owner.metadata, own)
+        resting = self._replacement_backoff.seconds_left(key)
         if failed_soon:
             self._recorder.event(
-                owner, WARNING, "BackOff", _back_off(self._short_lives.failures(key), resting)
+                owner, WARNING, "BackOff", _back_off(self._replacement_backoff.failures(key), resting)
             )
-        held = patient = self._patience.seconds_left(key, owner.metadata)
+        held = patient = self._creation_backoff.seconds_left(key, owner.metadata)
         error: ApiError | WorldError | None = None
         if owner.metadata.deletion_timestamp is None and not waiting and not held:
             error = await self._manage(key, owner, active)
             if error is not None:
-                patient = self._patience.refused(key, owner.metadata)
+                patient = self._creation_backoff.refused(key, owner.metadata)
                 _log.warning("%s %s: %s", self._claims.kind.name, key, error)
             else:
-                self._patience.forget(key)
+                self._creation_backoff.forget(key)
         now_ns = self._clock.now_ns()
         terminating = sum(map(is_terminating, own)) if self._tells_terminating else None
         failure = None if error is None else str(error)
@@ -177,7 +181,7 @@ class ReplicaController(Generic[R]):
     async def _manage(self, key: str, owner: R, active: Sequence[Pod]) -> ApiError | WorldError | None:
         """Make what is missing, delete what is too much; what went wrong."""
         difference = len(active) - (owner.spec.replicas or 0)
-        if difference < 0 and not self._short_lives.seconds_left(key):
+        if difference < 0 and not self._replacement_backoff.seconds_left(key):
             return await self._create(key, owner, min(-difference, BURST))
         if difference > 0:
             return await self._delete(key, owner, active, min(difference, BURST))
@@ -208,7 +212,7 @@ class ReplicaController(Generic[R]):
         )
 
     def _family(self, owner: R) -> Iterable[Pod]:
-        """The pods of this owner and of those with the same controller: what should be spread over nodes."""
+        """Return the pods of this owner and of those with the same controller: what should be spread over nodes."""
         reference = controller_of(owner)
         siblings = [owner] if reference is None else self._owners.controlled_by(reference.uid)
         for sibling in siblings:

@@ -21,7 +21,7 @@ from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import Kind
 from nodeward.base.errors import WorldError
 from nodeward.base.quantity import ZERO, Quantity
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.controllers.owner_graph import META, Meta
 from nodeward.controllers.pods.index import NamespaceIndex
 from nodeward.machinery.informer import Informer
@@ -44,13 +44,13 @@ class NotCounted(WorldError):
 
 
 class ResourceQuotaController:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._clock = tools.clock
-        self._gates = tools.gates
-        self._informers = tools.informers
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="resourcequota_primary")
-        self._quotas = tools.informers.informer(ResourceQuota)
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._gates = context.gates
+        self._informers = context.informers
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name="resourcequota_primary")
+        self._quotas = context.informers.informer(ResourceQuota)
         self._quotas_in = NamespaceIndex(self._quotas)
         self._quotas.add_handler(self._told, self._changed, self._removed)
         #: Kinds that count for more than their number, and the others.
@@ -204,7 +204,7 @@ def _key(quota: ResourceQuota) -> str:
 
 
 def _resources(quota: ResourceQuota) -> tuple[str, ...]:
-    """The resources whose objects count in a quota, each once."""
+    """Return the resources whose objects count in a quota, each once."""
     found: dict[str, None] = {}
     for name in quota.spec.hard:
         for weighed in rules.WEIGHED:

@@ -15,7 +15,7 @@ from nodeward.api.core_v1.cluster import ConfigMap, Namespace
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import ObjectMeta
 from nodeward.controllers.active_namespaces import follow, is_active, refused_for_namespace
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.machinery.workqueue import WorkQueue
 
 NAME: Final = "kube-root-ca.crt"
@@ -28,19 +28,19 @@ DESCRIPTION: Final = (
 )
 
 
-def publisher(tools: Tools) -> RootCaPublisher | None:
-    """The controller, if there is anything to publish."""
-    return None if tools.root_ca is None else RootCaPublisher(tools, tools.root_ca)
+def publisher(context: ControllerContext) -> RootCaPublisher | None:
+    """Return the controller, if there is anything to publish."""
+    return None if context.root_ca is None else RootCaPublisher(context, context.root_ca)
 
 
 class RootCaPublisher:
-    def __init__(self, tools: Tools, root_ca: str) -> None:
-        self._client = tools.client
+    def __init__(self, context: ControllerContext, root_ca: str) -> None:
+        self._client = context.client
         self._data = {KEY: root_ca}
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="root_ca_cert_publisher")
-        self._namespaces = tools.informers.informer(Namespace)
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name="root_ca_cert_publisher")
+        self._namespaces = context.informers.informer(Namespace)
         # All maps rather than those of this name: other controllers need them too, and share the copy.
-        self._maps = tools.informers.informer(ConfigMap)
+        self._maps = context.informers.informer(ConfigMap)
         follow(self._namespaces, self._queue)
         self._maps.add_handler(
             on_add=self._changed, on_update=lambda _, new: self._changed(new), on_delete=self._changed

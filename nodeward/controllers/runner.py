@@ -19,7 +19,7 @@ from nodeward.api.errors import ApiError
 from nodeward.base.errors import NodewardError
 from nodeward.base.invariant import InvariantBroken
 from nodeward.controllers import CONTROLLERS
-from nodeward.controllers.controller import Entry, Tools, Work
+from nodeward.controllers.controller import ControllerContext, ControllerDescriptor, Work
 from nodeward.features import Gates
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
@@ -45,7 +45,7 @@ class Runner:
         *,
         gates: Gates,
         root_ca: str | None = None,
-        controllers: Sequence[Entry] = CONTROLLERS,
+        controllers: Sequence[ControllerDescriptor] = CONTROLLERS,
     ) -> None:
         self.metrics: Final = Metrics()
         self._recorders: list[EventRecorder] = []
@@ -56,7 +56,9 @@ class Runner:
             recorder = EventRecorder(client, luck.child("events"), component=component or name)
             self._recorders.append(recorder)
             controller = make(
-                Tools(client, clock, luck, self._informers, recorder, gates, self.metrics, root_ca)
+                ControllerContext(
+                    client, clock, luck, self._informers, recorder, gates, self.metrics, root_ca
+                )
             )
             if controller is not None:
                 self._crews[name] = tuple(_Crew(name, work) for work in controller.work())
@@ -86,7 +88,7 @@ class Runner:
             await asyncio.wait((self._task,))
 
     async def stop(self) -> None:
-        """At once: what is under way is abandoned, and found again at the next start."""
+        """Stop at once: work under way is abandoned, and found again at the next start."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -120,7 +122,7 @@ class _Crew:
         self.is_quiet = asyncio.Event()
 
     async def run_one(self) -> None:
-        """One worker, until the queue is shut down."""
+        """Run one worker until the queue is shut down."""
         queue = self.work.queue
         self._notice_quiet()
         while (key := await queue.get()) is not None:

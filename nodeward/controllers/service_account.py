@@ -12,18 +12,18 @@ from nodeward.api.core_v1.cluster import Namespace, ServiceAccount
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import ObjectMeta
 from nodeward.controllers.active_namespaces import follow, is_active, refused_for_namespace
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.machinery.workqueue import WorkQueue
 
 NAME: Final = "default"
 
 
 class ServiceAccountController:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="serviceaccount")
-        self._namespaces = tools.informers.informer(Namespace)
-        self._accounts = tools.informers.informer(ServiceAccount)
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name="serviceaccount")
+        self._namespaces = context.informers.informer(Namespace)
+        self._accounts = context.informers.informer(ServiceAccount)
         follow(self._namespaces, self._queue)
         self._accounts.add_handler(on_delete=self._deleted)
 

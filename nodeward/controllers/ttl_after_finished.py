@@ -18,7 +18,7 @@ from nodeward.api.errors import ApiError
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.base.timestamp import parse_rfc3339
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.controllers.job.conditions import finish_of, is_finished
 from nodeward.machinery.metrics import exponential
 from nodeward.machinery.workqueue import WorkQueue
@@ -33,13 +33,13 @@ class NoFinishTime(WorldError):
 
 
 class TtlAfterFinishedController:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._clock = tools.clock
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="ttl_jobs_to_delete")
-        self._jobs = tools.informers.informer(Job)
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name="ttl_jobs_to_delete")
+        self._jobs = context.informers.informer(Job)
         self._jobs.add_handler(on_add=self._seen, on_update=lambda _, new: self._seen(new))
-        self._delay = tools.metrics.histogram(
+        self._delay = context.metrics.histogram(
             "ttl_after_finished_controller_job_deletion_duration_seconds",
             "The time it took to delete the job since it became eligible for deletion",
             bounds=exponential(0.1, 2, 14),
@@ -84,7 +84,7 @@ class TtlAfterFinishedController:
 
 
 def _is_to_go(job: Job) -> bool:
-    """Finished, and it wants to be deleted some time after that."""
+    """Tell whether the job has finished and has a TTL."""
     return (
         job.metadata.deletion_timestamp is None
         and job.spec.ttl_seconds_after_finished is not None

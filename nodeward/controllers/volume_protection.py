@@ -16,7 +16,7 @@ import msgspec
 
 from nodeward.api.core_v1.storage import PersistentVolume
 from nodeward.api.errors import ApiError
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.machinery.workqueue import WorkQueue
 
 FINALIZER: Final = "kubernetes.io/pv-protection"
@@ -24,10 +24,10 @@ WORKERS: Final = 1
 
 
 class VolumeProtectionController:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="pvprotection")
-        self._volumes = tools.informers.informer(PersistentVolume)
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name="pvprotection")
+        self._volumes = context.informers.informer(PersistentVolume)
         self._volumes.add_handler(self._seen, lambda _, new: self._seen(new))
 
     def work(self) -> Sequence[Work[Any]]:

@@ -3,7 +3,7 @@
 Gates say what is on in which version of Kubernetes; declared features are found, inferred and matched by `FRAMEWORK`.
 """
 
-from nodeward.features.catalogue import CATALOGUE, NEWEST, OLDEST, Gate, Spec, Stage
+from nodeward.features.catalogue import CATALOGUE, NEWEST, OLDEST, FeatureSpec, Gate, Stage
 from nodeward.features.declared import (
     FRAMEWORK,
     Feature,
@@ -26,6 +26,7 @@ __all__ = [
     "Feature",
     "FeatureError",
     "FeatureSet",
+    "FeatureSpec",
     "Framework",
     "Gate",
     "Gates",
@@ -33,7 +34,6 @@ __all__ = [
     "NodeConfiguration",
     "PodInfo",
     "Requirements",
-    "Spec",
     "Stage",
     "Version",
     "describe",

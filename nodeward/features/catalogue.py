@@ -44,7 +44,7 @@ class Stage(Enum):
     DEPRECATED = "DEPRECATED"
 
 
-class Spec(msgspec.Struct, frozen=True):
+class FeatureSpec(msgspec.Struct, frozen=True):
     """One step in the life of a gate. Versions are the minor of 1.x."""
 
     since: int
@@ -55,18 +55,18 @@ class Spec(msgspec.Struct, frozen=True):
 
 
 #: What a gate is before its first step: off, and not to be set.
-UNBORN: Final = Spec(0, Stage.PRE_ALPHA, False)
+UNBORN: Final = FeatureSpec(0, Stage.PRE_ALPHA, False)
 
 
 class Gate(msgspec.Struct, frozen=True):
     """A gate: its steps, oldest first, and the gates that must be on when it is."""
 
     name: str
-    specs: tuple[Spec, ...]
+    specs: tuple[FeatureSpec, ...]
     needs: tuple[str, ...] = ()
 
-    def at(self, minor: int, min_compatibility: int) -> Spec:
-        """The step that holds in a version."""
+    def at(self, minor: int, min_compatibility: int) -> FeatureSpec:
+        """Return the step that holds in a version."""
         for spec in reversed(self.specs):
             if spec.since <= minor and spec.min_compatibility <= min_compatibility:
                 return spec
@@ -86,7 +86,7 @@ def _read(line: str) -> Gate:
         if match is None:
             raise InvariantBroken(f"the catalogue of gates has a step that cannot be read: {line}")
         stage, since, default, lock, floor = match.groups()
-        specs.append(Spec(int(since), _STAGES[stage], default == "+", bool(lock), int(floor or 0)))
+        specs.append(FeatureSpec(int(since), _STAGES[stage], default == "+", bool(lock), int(floor or 0)))
     return Gate(name, tuple(specs), tuple(sorted(needs.split())))
 
 

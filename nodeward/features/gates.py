@@ -24,7 +24,7 @@ from nodeward.features.catalogue import (
     CATALOGUE,
     NEWEST,
     OLDEST,
-    Spec,
+    FeatureSpec,
     Stage,
 )
 
@@ -46,7 +46,7 @@ class Gates:
 
     @classmethod
     def of(cls, version: str, text: str = "", *, min_compatibility: str = "") -> Gates:
-        """The gates of a `version` ("1.37") with `--feature-gates=text`."""
+        """Return the gates of a `version` ("1.37") with `--feature-gates=text`."""
         return cls.of_mapping(version, parse(text), min_compatibility=min_compatibility)
 
     @classmethod
@@ -71,14 +71,14 @@ class Gates:
         return cls(f"1.{minor}", f"1.{floor}", on, tuple(_warnings(settings, specs)))
 
     def enabled(self, name: str) -> bool:
-        """Is the feature on (and, for another name of a gate, was that name used)? To ask for no gate is a bug."""
+        """Tell whether the feature is on (for an alias: and that name was used). An unknown gate is a bug."""
         try:
             return self._on[name]
         except KeyError:
             raise InvariantBroken(f'feature "{name}" is not registered in FeatureGate') from None
 
     def knows(self, name: str) -> bool:
-        """Has a component of this version heard of the feature, on or off? What it has not heard of does not exist."""
+        """Tell whether a component of this version knows the feature, on or off."""
         gate = CATALOGUE.get(ALIASES.get(name, name))
         if gate is None:
             raise InvariantBroken(f'feature "{name}" is not registered in FeatureGate')
@@ -92,7 +92,7 @@ class Gates:
                 yield name, stage.value, self._on[name]
 
     def as_flag(self) -> str:
-        """The text that makes the same gates again: what differs from the defaults of the version."""
+        """Return the text that makes the same gates again: what differs from the defaults of the version."""
         plain = Gates.of(self.version, min_compatibility=self.min_compatibility)
         used = {name: alias for alias, name in ALIASES.items() if self._on[alias]}
         return ",".join(
@@ -103,7 +103,7 @@ class Gates:
 
 
 def parse(text: str) -> dict[str, bool]:
-    """`A=true, B=false` as a mapping; the last value of a name wins."""
+    """Parse `A=true, B=false` into a mapping; the last value of a name wins."""
     values: dict[str, bool] = {}
     for item in text.split(","):
         if not item:
@@ -120,7 +120,7 @@ def parse(text: str) -> dict[str, bool]:
 
 
 def describe(version: str) -> list[str]:
-    """The gates that can be chosen in a version, one line each, as `--help` lists them."""
+    """Return the gates that can be chosen in a version, one line each, as `--help` lists them."""
     return [
         f"{name}=true|false ({stage} - default={str(is_on).lower()})"
         for name, stage, is_on in Gates.of(version)
@@ -139,9 +139,9 @@ def _minor(version: str, oldest: int, newest: int, what: str) -> int:
 
 
 def _settings(
-    values: Mapping[str, bool], specs: Mapping[str, Spec], minor: int, floor: int
+    values: Mapping[str, bool], specs: Mapping[str, FeatureSpec], minor: int, floor: int
 ) -> dict[str, bool]:
-    """The values by the names of the catalogue, or all that is wrong with them."""
+    """Return the values by the names of the catalogue, or all that is wrong with them."""
     settings: dict[str, bool] = {}
     errors = []
     for given, is_on in values.items():
@@ -165,7 +165,7 @@ def _settings(
     return settings
 
 
-def _check_needs(on: Mapping[str, bool], specs: Mapping[str, Spec]) -> None:
+def _check_needs(on: Mapping[str, bool], specs: Mapping[str, FeatureSpec]) -> None:
     # Unlike upstream: a gate does not need one that the emulated version has never heard of.
     errors = []
     for name, gate in CATALOGUE.items():
@@ -182,7 +182,7 @@ def _refuse(errors: list[str]) -> None:
         raise ConfigError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
 
 
-def _warnings(settings: Mapping[str, bool], specs: Mapping[str, Spec]) -> Iterable[str]:
+def _warnings(settings: Mapping[str, bool], specs: Mapping[str, FeatureSpec]) -> Iterable[str]:
     words = {Stage.GA: "GA", Stage.DEPRECATED: "deprecated"}
     for name, is_on in settings.items():
         word = words.get(specs[name].stage)
@@ -192,7 +192,7 @@ def _warnings(settings: Mapping[str, bool], specs: Mapping[str, Spec]) -> Iterab
 
 
 def _nearest(name: str) -> str:
-    """A hint for a name that is no gate; case does not matter to it."""
+    """Return a hint for a name that is no gate; case does not matter to it."""
     known = {each.lower(): each for each in (*CATALOGUE, *ALIASES)}
     found = difflib.get_close_matches(name.lower(), known, n=1)
     return f' (did you mean "{known[found[0]]}"?)' if found else ""

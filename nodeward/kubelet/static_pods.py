@@ -26,7 +26,7 @@ from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.base.problems import Problems
 from nodeward.base.timestamp import rfc3339
-from nodeward.base.yaml_text import Document, documents
+from nodeward.base.yaml_text import YamlDocument, documents
 from nodeward.kubelet.agent import Agent
 from nodeward.kubelet.pod_manager import PodManager
 from nodeward.kubelet.pods.state import SOURCE_ANNOTATION
@@ -175,7 +175,7 @@ def read_pod(text: bytes, shown: str, node: str, context: Context) -> Pod:
     return pod
 
 
-def _located(document: Document, error: Exception) -> ConfigError:
+def _located(document: YamlDocument, error: Exception) -> ConfigError:
     """What the decoder says, with the field it speaks of: `Expected `int`, got `str` - at `$.spec.x``."""
     what, _, at = str(error).partition(" - at `$.")
     field = at.rstrip("`").replace("[...]", "")

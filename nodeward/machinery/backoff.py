@@ -33,14 +33,14 @@ class Curve:
         invariant(self.factor >= 1 and self.jitter >= 0, "a backoff grows, and its jitter adds")
 
     def wait(self, failures: int) -> float:
-        """Seconds to wait after `failures` earlier failures (0 for the first), before jitter."""
+        """Return the seconds to wait after `failures` earlier failures (0 for the first), before jitter."""
         try:
             return min(self.initial * self.factor**failures, self.cap)
         except OverflowError:
             return self.cap
 
     def wait_with_luck(self, failures: int, chance: Chance) -> float:
-        """The same with jitter, which may reach past the cap."""
+        """Return the same with jitter, which may reach past the cap."""
         wait = self.wait(failures)
         return wait + chance.uniform(0.0, self.jitter * wait) if self.jitter else wait
 
@@ -60,13 +60,13 @@ class Backoff:
         self.failures = 0
 
     def next(self) -> float:
-        """It failed once more: seconds to wait now."""
+        """Record another failure; return the seconds to wait."""
         wait = self._curve.wait_with_luck(self.failures, self._chance)
         self.failures += 1
         return wait
 
     def reset(self) -> None:
-        """It worked: start small again."""
+        """Record a success: the next failure waits as little as the first."""
         self.failures = 0
 
 
@@ -82,7 +82,7 @@ class KeyedBackoff(Generic[K]):
         self._failures: dict[K, int] = {}
 
     def next(self, key: K) -> float:
-        """`key` failed once more: seconds to wait now."""
+        """Record another failure of `key`; return the seconds to wait."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         if self._chance is None:
@@ -93,5 +93,5 @@ class KeyedBackoff(Generic[K]):
         return self._failures.get(key, 0)
 
     def forget(self, key: K) -> None:
-        """`key` worked, or is gone."""
+        """Drop the failures of `key`: it worked, or is gone."""
         self._failures.pop(key, None)

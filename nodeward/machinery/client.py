@@ -1,8 +1,8 @@
 """The client: everything a component asks of the Kubernetes API goes through here.
 
-In go struct types (or `dict`, or a `Reader`) and names, out come objects; the transport decides whether a server is
-reached over TLS or inside this process. A refusal is raised as `ApiError`, a broken connection or an unreadable
-answer as the world's error.
+In go struct types (or `dict`, or an `ObjectReader`) and names, out come objects; the transport decides whether a
+server is reached over TLS or inside this process. A refusal is raised as `ApiError`, a broken connection or an
+unreadable answer as the world's error.
 
 What must stay true: names cannot change the path they stand in; what is sent always says its kind and version;
 nothing is sent twice unless the server asked for it (`Retry-After`) or it only reads.
@@ -26,10 +26,10 @@ from nodeward.api.scheme import SCHEME, Kind, Scheme
 from nodeward.base.invariant import InvariantBroken
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.discovery import ApiResource, discover
-from nodeward.machinery.reading import BadAnswer, Reader, reader_of
+from nodeward.machinery.reading import BadAnswer, ObjectReader, reader_of
 from nodeward.machinery.refusals import RetryPolicy, refusal
 from nodeward.machinery.request_parts import delete_options, encode_object, identity_of, path_of, query_of
-from nodeward.machinery.transport import Request, Response, Stream, Transport
+from nodeward.machinery.transport import Request, Response, ResponseStream, Transport
 from nodeward.machinery.watching import Watch
 
 T = TypeVar("T")
@@ -83,7 +83,7 @@ class Client:
         self._send_headers = {**self._headers, "content-type": _JSON}
 
     def as_component(self, component: str) -> Client:
-        """The same connection under another component's name."""
+        """Return the same connection under another component's name."""
         return Client(
             self.transport,
             clock=self.clock,
@@ -101,7 +101,7 @@ class Client:
 
     async def get(
         self,
-        wanted: type[T] | Reader[T],
+        wanted: type[T] | ObjectReader[T],
         name: str,
         namespace: str = "",
         *,
@@ -117,7 +117,7 @@ class Client:
 
     async def list(
         self,
-        wanted: type[T] | Reader[T],
+        wanted: type[T] | ObjectReader[T],
         namespace: str = "",
         *,
         kind: Kind | None = None,
@@ -128,7 +128,7 @@ class Client:
         resource_version: str = "",
         resource_version_match: str = "",
     ) -> ListResult[T]:
-        """One page (all of it without `limit`)."""
+        """List one page (everything without `limit`)."""
         kind = kind or self.kind_of(wanted)
         query = query_of(
             labelSelector=label_selector,
@@ -144,7 +144,7 @@ class Client:
 
     async def list_pages(
         self,
-        wanted: type[T] | Reader[T],
+        wanted: type[T] | ObjectReader[T],
         namespace: str = "",
         *,
         kind: Kind | None = None,
@@ -152,7 +152,7 @@ class Client:
         field_selector: str = "",
         limit: int = 500,
     ) -> AsyncIterator[ListResult[T]]:
-        """Every page of one consistent list; raises `ApiError` 410 if the server forgets it meanwhile."""
+        """Return every page of one consistent list; raises `ApiError` 410 if the server forgets it meanwhile."""
         continue_ = ""
         while True:
             page = await self.list(
@@ -171,7 +171,7 @@ class Client:
 
     def watch(
         self,
-        wanted: type[T] | Reader[T],
+        wanted: type[T] | ObjectReader[T],
         namespace: str = "",
         *,
         kind: Kind | None = None,
@@ -199,7 +199,7 @@ class Client:
         )
         request = Request("GET", path_of(kind, namespace), query, self._headers)
 
-        async def connect() -> Stream:
+        async def connect() -> ResponseStream:
             response = await self._send(request, stream=True)
             if response.stream is None:
                 raise BadAnswer(f"the server answered a watch of {kind.qualified_resource} with a whole body")
@@ -233,14 +233,14 @@ class Client:
 
     async def create_below(
         self,
-        wanted: type[T] | Reader[T],
+        wanted: type[T] | ObjectReader[T],
         parent: type[KubeTop] | Kind,
         name: str,
         namespace: str,
         subresource: str,
         body: Any,
     ) -> T:
-        """POST to a subresource: a token request, a binding, an eviction."""
+        """Create (POST) a subresource: a token request, a binding, an eviction."""
         kind = parent if isinstance(parent, Kind) else self.kind_of(parent)
         path = path_of(kind, namespace, name, subresource)
         response = await self._send(Request("POST", path, "", self._send_headers, codec.encode(body)))
@@ -255,7 +255,7 @@ class Client:
         dry_run: bool = False,
         field_manager: str = "",
     ) -> T:
-        """Replace; refused with a conflict if the object has changed since it was read."""
+        """Replace the object; refused with a conflict if it has changed since it was read."""
         kind = kind or self._kind_of_object(obj)
         namespace, name = identity_of(obj)
         query = query_of(dryRun="All" if dry_run else "", fieldManager=field_manager)
@@ -265,7 +265,7 @@ class Client:
 
     async def patch(
         self,
-        wanted: type[T] | Reader[T],
+        wanted: type[T] | ObjectReader[T],
         name: str,
         body: Any,
         *,
@@ -298,7 +298,7 @@ class Client:
         kind: Kind | None = None,
         dry_run: bool = False,
     ) -> T:
-        """Server-side apply: these fields shall be so, on behalf of `field_manager` (default: the component).
+        """Apply these fields (server-side apply) as `field_manager` (default: the component).
 
         A `dict` says exactly which fields; a struct also applies those it always writes.
         """
@@ -395,16 +395,16 @@ class Client:
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """One request as given; an answer that is not 2xx is raised."""
+        """Send one request as given; an answer that is not 2xx is raised."""
         all_headers = {**(self._send_headers if body else self._headers), **(headers or {})}
         return await self._send(Request(method, path, query, all_headers, body))
 
     async def discover(self) -> Sequence[ApiResource]:
-        """Every resource the server serves, subresources (`pods/status`) included."""
+        """Return every resource the server serves, subresources (`pods/status`) included."""
         return await discover(self._read)
 
     def kind_of(self, wanted: object) -> Kind:
-        """The kind a type stands for; a type that is not registered needs `kind=`."""
+        """Return the kind a type stands for; a type that is not registered needs `kind=`."""
         try:
             return self.scheme.by_type(wanted)  # type: ignore[arg-type]
         except KeyError:

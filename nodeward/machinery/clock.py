@@ -42,10 +42,10 @@ class Clock(Protocol):
     """The time, and ways to wait for it."""
 
     def now_ns(self) -> int:
-        """Wall time: nanoseconds since 1970-01-01T00:00:00Z."""
+        """Return the wall time: nanoseconds since 1970-01-01T00:00:00Z."""
 
     def monotonic_ns(self) -> int:
-        """Nanoseconds since some fixed moment; never goes back. Only differences mean something."""
+        """Return nanoseconds since some fixed moment; never goes back. Only differences mean something."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait. Zero or less still lets everybody else run once."""
@@ -60,7 +60,7 @@ class Clock(Protocol):
         """`async with clock.timeout(5)`: cancel the body after `seconds` and raise `TimeoutError`."""
 
     def hold(self, reason: str = "") -> AbstractContextManager[None]:
-        """Around every wait for something the loop cannot see: a thread, another process.
+        """Hold virtual time during a wait for something the loop cannot see: a thread, another process.
 
         Virtual time must not jump meanwhile, or a timeout fires while the work is under way. On the real clock
         this does nothing. Enter and leave on the loop's thread.
@@ -117,7 +117,7 @@ class VirtualClock:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The loop that will move this clock; one loop only."""
+        """Set the loop that moves this clock; one loop only."""
         invariant(self._loop is None, "a virtual clock belongs to one loop")
         self._loop = loop
 
@@ -170,28 +170,28 @@ class _Hold:
 
 
 class Chance(Protocol):
-    """Everything that may be left to luck."""
+    """A source of randomness."""
 
     def uuid(self) -> str:
-        """A fresh random UUID (version 4), in lower case with dashes."""
+        """Return a fresh random UUID (version 4), in lower case with dashes."""
 
     def name_suffix(self, length: int = 5) -> str:
-        """Random characters fit for the end of a generated name."""
+        """Return random characters fit for the end of a generated name."""
 
     def uniform(self, low: float, high: float) -> float:
-        """A number between `low` and `high`."""
+        """Return a number between `low` and `high`."""
 
     def randrange(self, stop: int) -> int:
-        """A whole number from 0 up to, not including, `stop`."""
+        """Return a whole number from 0 up to, not including, `stop`."""
 
     def choice(self, options: Sequence[_T]) -> _T:
-        """One of `options`, which are not empty."""
+        """Choose one of `options`, which are not empty."""
 
     def randbytes(self, count: int) -> bytes:
-        """`count` random bytes."""
+        """Return `count` random bytes."""
 
     def child(self, name: str) -> Chance:
-        """Luck of its own for the part called `name`, so that one part's draws do not shift another's."""
+        """Return a source of its own for the part called `name`, so that draws of one part do not shift another's."""
 
 
 _VARIANT: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
@@ -249,7 +249,7 @@ class RealChance:
 
 
 class SeededChance:
-    """The same luck every time: same seed, same calls, same results, on every machine."""
+    """A reproducible source: same seed, same calls, same results, on every machine."""
 
     __slots__ = ("_random", "_seed")
 

@@ -11,11 +11,11 @@ from nodeward.base.errors import ConfigError
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.credentials import (
+    ClientIdentity,
     Credentials,
     CredentialTransport,
     ExecCredentials,
     FixedCredentials,
-    Identity,
     TokenFile,
     basic,
     bearer,
@@ -35,12 +35,12 @@ def connect(
     request_timeout: float | None = 60.0,
     credentials: Credentials | None = None,
 ) -> Client:
-    """A client of the configured server. Nothing is sent yet; `environment` is for credential programs.
+    """Return a client of the configured server. Nothing is sent yet; `environment` is for credential programs.
 
     `credentials` take the place of those the configuration names.
     """
 
-    def open_transport(identity: Identity) -> Transport:
+    def open_transport(identity: ClientIdentity) -> Transport:
         return HttpTransport(
             config.server,
             clock=clock,
@@ -57,7 +57,7 @@ def connect(
 
 
 def credentials_of(config: ConnectionConfig, clock: Clock, environment: Mapping[str, str]) -> Credentials:
-    """What the configuration says to show; a token goes before a name and password, both before a program."""
+    """Return what the configuration says to show; a token goes before a name and password, both before a program."""
     if config.token_file is not None and not config.token:
         return TokenFile(config.token_file, clock)
     fixed = _fixed_headers(config)
@@ -84,8 +84,8 @@ def _impersonation(config: ConnectionConfig) -> dict[str, str]:
     return {name: value for name, value in headers.items() if value}
 
 
-def tls_context(config: ConnectionConfig, identity: Identity) -> ssl.SSLContext:
-    """Whom to trust and which certificate to show."""
+def tls_context(config: ConnectionConfig, identity: ClientIdentity) -> ssl.SSLContext:
+    """Make the TLS context: whom to trust and which certificate to show."""
     if config.insecure:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False

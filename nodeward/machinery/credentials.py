@@ -37,7 +37,7 @@ class CredentialsUnavailable(WorldError):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ClientIdentity:
     """What to show the server: headers, and perhaps a certificate (PEM)."""
 
     headers: Mapping[str, str] = field(repr=False)
@@ -48,12 +48,12 @@ class Identity:
 class Credentials(Protocol):
     """Where identities come from."""
 
-    async def identity(self) -> Identity:
-        """Valid now, as far as we know. The same object until something changes."""
+    async def identity(self) -> ClientIdentity:
+        """Return the identity that is valid now; the same object until something changes."""
         ...
 
-    def reject(self, identity: Identity) -> bool:
-        """The server did not accept it. Returns whether asking again may give another one."""
+    def reject(self, identity: ClientIdentity) -> bool:
+        """Return the server did not accept it. Returns whether asking again may give another one."""
         ...
 
 
@@ -61,12 +61,12 @@ class FixedCredentials:
     """The same headers for ever."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
-        self._identity = Identity(headers)
+        self._identity = ClientIdentity(headers)
 
-    async def identity(self) -> Identity:
+    async def identity(self) -> ClientIdentity:
         return self._identity
 
-    def reject(self, identity: Identity) -> bool:
+    def reject(self, identity: ClientIdentity) -> bool:
         return False
 
 
@@ -76,19 +76,19 @@ class TokenFile:
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
         self._clock = clock
-        self._identity: Identity | None = None
+        self._identity: ClientIdentity | None = None
         self._read_at_ns = 0
 
-    async def identity(self) -> Identity:
+    async def identity(self) -> ClientIdentity:
         now_ns = self._clock.monotonic_ns()
         if self._identity is None or now_ns - self._read_at_ns > _TOKEN_FILE_SECONDS * SECOND_NS:
             self._read_at_ns = now_ns
             headers = bearer(self._read())
             if self._identity is None or headers != self._identity.headers:
-                self._identity = Identity(headers)
+                self._identity = ClientIdentity(headers)
         return self._identity
 
-    def reject(self, identity: Identity) -> bool:
+    def reject(self, identity: ClientIdentity) -> bool:
         if identity is not self._identity:
             return True
         if bearer(self._read()) == identity.headers:
@@ -139,23 +139,23 @@ class ExecCredentials:
         self._config = config
         self._clock = clock
         self._environment = environment
-        self._identity: Identity | None = None
+        self._identity: ClientIdentity | None = None
         self._expires_ns: int | None = None
         self._lock = asyncio.Lock()
 
-    async def identity(self) -> Identity:
+    async def identity(self) -> ClientIdentity:
         async with self._lock:
             expired = self._expires_ns is not None and self._clock.now_ns() > self._expires_ns
             if self._identity is None or expired:
                 status = self._check(await self._run())
-                self._identity = Identity(
+                self._identity = ClientIdentity(
                     bearer(status.token) if status.token else {},
                     status.client_certificate_data.encode() or None,
                     status.client_key_data.encode() or None,
                 )
             return self._identity
 
-    def reject(self, identity: Identity) -> bool:
+    def reject(self, identity: ClientIdentity) -> bool:
         if identity is self._identity:
             self._identity = None
         return True
@@ -191,7 +191,7 @@ class ExecCredentials:
         return out
 
     def _request(self) -> str:
-        """What the program is told about what is wanted."""
+        """Return what the program is told about what is wanted."""
         spec: dict[str, object] = {"interactive": False}
         if self._plugin.provide_cluster_info:
             cluster: dict[str, object] = {"server": self._config.server}
@@ -236,7 +236,7 @@ class ExecCredentials:
 class CredentialTransport:
     """A transport that says who we are. `open_` makes the transport for a certificate (PEM, or None)."""
 
-    def __init__(self, credentials: Credentials, open_: Callable[[Identity], Transport]) -> None:
+    def __init__(self, credentials: Credentials, open_: Callable[[ClientIdentity], Transport]) -> None:
         self._credentials = credentials
         self._open = open_
         self._inner: Transport | None = None
@@ -251,13 +251,13 @@ class CredentialTransport:
                 response = await self._send_as(renewed, request, stream)
         return response
 
-    async def _send_as(self, identity: Identity, request: Request, stream: bool) -> Response:
+    async def _send_as(self, identity: ClientIdentity, request: Request, stream: bool) -> Response:
         inner = await self._transport_for(identity)
         if "authorization" not in request.headers:
             request = replace(request, headers={**request.headers, **identity.headers})
         return await inner.send(request, stream=stream)
 
-    async def _transport_for(self, identity: Identity) -> Transport:
+    async def _transport_for(self, identity: ClientIdentity) -> Transport:
         certificate = (identity.certificate, identity.key)
         if self._inner is not None and certificate == self._certificate:
             return self._inner

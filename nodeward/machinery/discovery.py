@@ -39,7 +39,7 @@ class _ResourceList(msgspec.Struct):
 
 
 async def discover(read: Callable[[str, type[Any]], Awaitable[Any]]) -> Sequence[ApiResource]:
-    """Every resource, group by group; `read` fetches a path and reads it as a type."""
+    """Return every resource, group by group; `read` fetches a path and reads it as a type."""
     groups: _GroupList = await read("/apis", _GroupList)
     versions = [("", "v1")]
     for group in groups.groups:

@@ -33,8 +33,8 @@ _NS_PER_TOKEN: Final = 300 * SECOND_NS
 
 
 @dataclass(slots=True)
-class Told:
-    """An event that has been told, under which name. Whoever had to store it under another name says so here."""
+class RecordedEvent:
+    """An event that was recorded, and its name. `name` is changed by whoever had to store it under another."""
 
     name: str
     first_timestamp: str | None
@@ -42,11 +42,11 @@ class Told:
 
 
 @dataclass(slots=True)
-class Verdict:
-    """Create `event`, or, with a `patch`, change the one called `told.name` (and create it if it is gone)."""
+class CorrelationResult:
+    """Create `event`, or, with a `patch`, change the one called `recorded.name` (and create it if it is gone)."""
 
     event: Event
-    told: Told
+    recorded: RecordedEvent
     patch: dict[str, Any] | None = None
 
 
@@ -91,11 +91,11 @@ class EventCorrelator:
 
     def __init__(self) -> None:
         self._alike: _Recent[_Alike] = _Recent()
-        self._told: _Recent[Told] = _Recent()
+        self._recorded: _Recent[RecordedEvent] = _Recent()
         self._buckets: _Recent[_Bucket] = _Recent()
 
-    def correlate(self, event: Event, name: str, now_ns: int) -> Verdict | None:
-        """What to do about `event`; None: nothing. `name` is for a new event. The given event is not changed."""
+    def correlate(self, event: Event, name: str, now_ns: int) -> CorrelationResult | None:
+        """Decide what to do about `event`; None: nothing. `name`: for a new event. `event` is not changed."""
         source = _source(event)
         combined_key = f"{source}\0{event.reason}"
         key = f"{combined_key}\0{event.involved_object.field_path}\0{event.message}"
@@ -105,8 +105,8 @@ class EventCorrelator:
             event.message = COMBINED + event.message
             event.first_timestamp = event.last_timestamp = now
             key = combined_key
-        verdict = self._count(event, key)
-        return verdict if self._may_pass(source, now_ns) else None
+        result = self._count(event, key)
+        return result if self._may_pass(source, now_ns) else None
 
     def _is_one_of_many(self, key: str, message: str, now_ns: int) -> bool:
         alike = self._alike.get(key)
@@ -121,17 +121,17 @@ class EventCorrelator:
         del alike.messages[message]
         return True
 
-    def _count(self, event: Event, key: str) -> Verdict:
-        told = self._told.get(key)
-        if told is None:
-            told = Told(event.metadata.name, event.first_timestamp, event.count)
-            self._told.put(key, told)
-            return Verdict(event, told)
-        told.count += 1
-        event.first_timestamp = told.first_timestamp
-        event.count = told.count
+    def _count(self, event: Event, key: str) -> CorrelationResult:
+        recorded = self._recorded.get(key)
+        if recorded is None:
+            recorded = RecordedEvent(event.metadata.name, event.first_timestamp, event.count)
+            self._recorded.put(key, recorded)
+            return CorrelationResult(event, recorded)
+        recorded.count += 1
+        event.first_timestamp = recorded.first_timestamp
+        event.count = recorded.count
         patch = {"count": event.count, "lastTimestamp": event.last_timestamp, "message": event.message}
-        return Verdict(event, told, patch)
+        return CorrelationResult(event, recorded, patch)
 
     def _may_pass(self, key: str, now_ns: int) -> bool:
         bucket = self._buckets.get(key)

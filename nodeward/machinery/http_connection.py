@@ -32,7 +32,7 @@ class NothingReceived(ConnectionFailed):
     """The connection ended before the first byte of an answer: if it was an old one, it may just have been stale."""
 
 
-class HttpConnection(asyncio.Protocol):
+class HttpClientConnection(asyncio.Protocol):
     """A connection to `peer` (a name for messages)."""
 
     def __init__(self, peer: str, clock: Clock) -> None:
@@ -248,10 +248,10 @@ def _decoded(body: bytes, encoding: str) -> bytes:
 class HttpStream:
     """The body of an answer, part by part. Has one reader."""
 
-    def __init__(self, connection: HttpConnection, encoding: str) -> None:
+    def __init__(self, connection: HttpClientConnection, encoding: str) -> None:
         if encoding not in ("", "identity", "gzip"):
             raise ConnectionFailed(f"the server used content-encoding {encoding!r}, which was not offered")
-        self._connection: HttpConnection | None = connection
+        self._connection: HttpClientConnection | None = connection
         self._unzip = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
         self._parts: list[bytes] = []
         self._size = 0
@@ -259,10 +259,10 @@ class HttpStream:
         self._is_closed = False
         self._error: ConnectionFailed | None = None
         self._wakeup: asyncio.Future[None] | None = None
-        self._arrived_by: HttpConnection | None = None
-        self._on_arrived: Callable[[HttpConnection], None] | None = None
+        self._arrived_by: HttpClientConnection | None = None
+        self._on_arrived: Callable[[HttpClientConnection], None] | None = None
 
-    def when_arrived(self, callback: Callable[[HttpConnection], None]) -> None:
+    def when_arrived(self, callback: Callable[[HttpClientConnection], None]) -> None:
         """Call back, now or later, once the answer has arrived whole and its connection may serve again."""
         if self._arrived_by is not None:
             callback(self._arrived_by)

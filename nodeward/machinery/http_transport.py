@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.machinery.clock import Clock
-from nodeward.machinery.http_connection import HttpConnection, HttpStream, NothingReceived
+from nodeward.machinery.http_connection import HttpClientConnection, HttpStream, NothingReceived
 from nodeward.machinery.transport import ConnectionFailed, Request, Response, TransportTimeout
 
 #: Methods that may be sent again when a kept connection turns out to be dead.
@@ -80,8 +80,8 @@ class HttpTransport:
         self._request_timeout = request_timeout
         self._connect_timeout = connect_timeout
         #: Kept connections, the one used last at the end.
-        self._idle: list[HttpConnection] = []
-        self._all: dict[HttpConnection, None] = {}
+        self._idle: list[HttpClientConnection] = []
+        self._all: dict[HttpClientConnection, None] = {}
         self._busy = 0
         self._line: deque[asyncio.Future[None]] = deque()
         self._is_closed = False
@@ -158,7 +158,7 @@ class HttpTransport:
                 return
         self._busy -= 1
 
-    def _take_idle(self) -> HttpConnection | None:
+    def _take_idle(self) -> HttpClientConnection | None:
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_reusable:
@@ -169,7 +169,7 @@ class HttpTransport:
             return connection
         return None
 
-    def _keep(self, connection: HttpConnection) -> None:
+    def _keep(self, connection: HttpClientConnection) -> None:
         if not connection.is_reusable:
             return
         if self._is_closed or len(self._idle) >= self._max:
@@ -178,13 +178,13 @@ class HttpTransport:
         connection.idle_since_ns = self._clock.monotonic_ns()
         self._idle.append(connection)
 
-    async def _connect(self) -> HttpConnection:
+    async def _connect(self) -> HttpClientConnection:
         self._check_open()
         loop = asyncio.get_running_loop()
         try:
             async with self._clock.timeout(self._connect_timeout):
                 transport, connection = await loop.create_connection(
-                    lambda: HttpConnection(self._peer, self._clock),
+                    lambda: HttpClientConnection(self._peer, self._clock),
                     self._host,
                     self._port,
                     ssl=self._ssl,
@@ -228,7 +228,7 @@ class HttpTransport:
         return head.encode("latin-1") + body
 
     def _check_headers(self, headers: tuple[tuple[str, str], ...]) -> str:
-        """The header lines; remembered, since a client sends the same few sets again and again."""
+        """Return the header lines; remembered, since a client sends the same few sets again and again."""
         lines = [f"{name}: {value}" for name, value in headers]
         for line in lines:
             if not _HEADER.fullmatch(line):

@@ -20,8 +20,8 @@ from nodeward.api.scheme import Kind
 from nodeward.base.invariant import invariant
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance
-from nodeward.machinery.reading import Reader
-from nodeward.machinery.reflector import Item, Reflector
+from nodeward.machinery.reading import ObjectReader
+from nodeward.machinery.reflector import ReflectedObject, Reflector
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class Informer(Generic[T]):
     def __init__(
         self,
         client: Client,
-        wanted: type[T] | Reader[T],
+        wanted: type[T] | ObjectReader[T],
         chance: Chance,
         *,
         kind: Kind | None = None,
@@ -96,13 +96,13 @@ class Informer(Generic[T]):
         return self.reflector.kind
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         await self.reflector.run()
 
     # -- reading --------------------------------------------------------------------------------------------------
 
     def has_synced(self) -> bool:
-        """Whether the first list has arrived; before that, absence means nothing."""
+        """Tell whether the first list has arrived; before that, absence means nothing."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
@@ -112,11 +112,11 @@ class Informer(Generic[T]):
         return self._items.get(f"{namespace}/{name}" if namespace else name)
 
     def by_key(self, key: str) -> T | None:
-        """By "namespace/name", or "name" for what has no namespace."""
+        """Return the object by "namespace/name", or "name" for a cluster-scoped one."""
         return self._items.get(key)
 
     def list(self, namespace: str = "") -> Sequence[T]:
-        """Everything, or everything in one namespace, oldest knowledge first."""
+        """Return everything, or everything in one namespace, longest known first."""
         if not namespace:
             return [*self._items.values()]
         prefix = f"{namespace}/"
@@ -140,11 +140,11 @@ class Informer(Generic[T]):
         return name in self._indexes
 
     def by_index(self, name: str, value: str) -> Sequence[T]:
-        """The objects with this value, in the order they came to have it."""
+        """Return the objects with this value, in the order they came to have it."""
         return [self._items[key] for key in self._indexes[name].keys(value)]
 
     def index_values(self, name: str) -> KeysView[str]:
-        """The values that at least one object has."""
+        """Return the values that at least one object has."""
         return self._indexes[name].values()
 
     # -- listening ------------------------------------------------------------------------------------------------
@@ -172,16 +172,16 @@ class Informer(Generic[T]):
 
     # -- Sink -----------------------------------------------------------------------------------------------------
 
-    def replace(self, items: Sequence[Item[T]]) -> None:
+    def replace(self, items: Sequence[ReflectedObject[T]]) -> None:
         gone = dict.fromkeys(self._items)
         for item in items:
             gone.pop(item.key, None)
             self.upsert(item)
         for key in gone:
-            self.remove(Item(key, self._versions[key], self._items[key]))
+            self.remove(ReflectedObject(key, self._versions[key], self._items[key]))
         self._synced.set()
 
-    def upsert(self, item: Item[T]) -> None:
+    def upsert(self, item: ReflectedObject[T]) -> None:
         key, version, obj = item
         known = self._versions.get(key)
         if known == version:
@@ -200,7 +200,7 @@ class Informer(Generic[T]):
             elif handler.on_update is not None:
                 handler.on_update(cast(T, old), obj)
 
-    def remove(self, item: Item[T]) -> None:
+    def remove(self, item: ReflectedObject[T]) -> None:
         if item.key not in self._items:
             return
         old = self._items.pop(item.key)
@@ -223,14 +223,14 @@ class InformerFactory:
 
     def informer(
         self,
-        wanted: type[T] | Reader[T],
+        wanted: type[T] | ObjectReader[T],
         *,
         kind: Kind | None = None,
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
     ) -> Informer[T]:
-        """The informer of a collection; it starts with `run`, or at once if that is under way."""
+        """Return the informer of a collection; it starts with `run`, or at once if that is under way."""
         kind = kind or self._client.kind_of(wanted)
         key = (kind, wanted, namespace, label_selector, field_selector)
         informer = self._informers.get(key)

@@ -65,7 +65,7 @@ class ConnectionConfig:
 
 
 def load_config(environment: Mapping[str, str], *, path: str = "", context: str = "") -> ConnectionConfig:
-    """As kubectl finds it: the given file, $KUBECONFIG, ~/.kube/config, or, in a pod, its service account."""
+    """Load as kubectl does: the given file, $KUBECONFIG, ~/.kube/config, or, in a pod, its service account."""
     if path:
         return load_kubeconfig([Path(path)], context=context, must_exist=True)
     if listed := environment.get("KUBECONFIG"):
@@ -83,7 +83,7 @@ def load_config(environment: Mapping[str, str], *, path: str = "", context: str 
 
 
 def in_cluster_config(environment: Mapping[str, str], directory: Path = _SERVICE_ACCOUNT) -> ConnectionConfig:
-    """What Kubernetes puts into every pod."""
+    """Return what Kubernetes puts into every pod."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         raise ConfigError("not in a pod: $KUBERNETES_SERVICE_HOST and $KUBERNETES_SERVICE_PORT must be set")
@@ -179,7 +179,7 @@ class _File(_Struct):
 def load_kubeconfig(
     files: Sequence[Path], *, context: str = "", must_exist: bool = False
 ) -> ConnectionConfig:
-    """One connection out of one or more kubeconfig files; files that do not exist are passed over."""
+    """Load one connection from kubeconfig files; files that do not exist are passed over."""
     read = [(path, _parse(path)) for path in files if must_exist or path.exists()]
     shown = ", ".join(map(str, files))
     if not read:
@@ -304,7 +304,7 @@ def _exec(file: Path, at: str, plugin: _Exec) -> ExecConfig:
 
 
 def _pem(file: Path, at: str, what: str, path: str, data: str) -> bytes | None:
-    """From `what-data` if given, else from the file `what` names."""
+    """Read PEM from `what-data` if given, else from the file that `what` names."""
     if data:
         try:
             return base64.b64decode(data, validate=False)

@@ -126,7 +126,7 @@ class LeaderElector:
             raise error
 
     async def _renew(self) -> None:
-        """Until the deadline passes without success; then raises."""
+        """Renew until the deadline passes without success; then raise."""
         times = self._times
         while True:
             try:

@@ -39,7 +39,7 @@ class Histogram:
         return sum(self.counts)
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Cumulative, as Prometheus wants them."""
+        """Return cumulative buckets, as Prometheus wants them."""
         seen, found = 0, []
         for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
             seen += count
@@ -52,7 +52,7 @@ Look: TypeAlias = Callable[[], Mapping[tuple[str, ...], float]]
 
 
 class Counter:
-    """Numbers that only grow, by the values of the labels; counted here, or worked out when somebody looks."""
+    """Numbers that only grow, by label values; counted here, or computed at scrape time."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Counter:
         self._values[values] = self._values.get(values, 0) + by
 
     def forget(self, label: str, value: str) -> None:
-        """Whatever was counted for this value of a label: what it names is gone."""
+        """Drop the counts for this value of a label, because what it names is gone."""
         _forget(self._values, self.labels.index(label), value)
 
     def value(self, *values: str) -> float:
@@ -81,7 +81,7 @@ class Counter:
 
 
 class Gauge:
-    """Numbers that go up and down; set as things change, or worked out when somebody looks."""
+    """Numbers that go up and down, by label values; set here, or computed at scrape time."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Gauge:
         self._values.pop(values, None)
 
     def forget(self, label: str, value: str) -> None:
-        """Whatever was set for this value of a label: what it names is gone."""
+        """Drop the values for this value of a label, because what it names is gone."""
         _forget(self._values, self.labels.index(label), value)
 
     @property
@@ -135,7 +135,7 @@ class Histograms:
         self.values: Final[dict[tuple[str, ...], Histogram]] = {} if values is None else values
 
     def of(self, *values: str) -> Histogram:
-        """To be kept by whoever observes often."""
+        """Return the histogram for these labels, for callers that observe often."""
         found = self.values.get(values)
         if found is None:
             found = self.values[values] = Histogram(self.bounds)
@@ -145,7 +145,7 @@ class Histograms:
         self.of(*values).observe(value)
 
     def forget(self, label: str, value: str) -> None:
-        """Whatever was observed for this value of a label: what it names is gone."""
+        """Drop the observations for this value of a label, because what it names is gone."""
         _forget(self.values, self.labels.index(label), value)
 
 
@@ -167,7 +167,7 @@ class Metrics:
         labels: tuple[str, ...] = (),
         look: Look | None = None,
     ) -> Counter:
-        """The counter of that name; made when first asked for, so that parts of a component may share it."""
+        """Return the counter of that name; made when first asked for, so that parts of a component may share it."""
         found = self._all.setdefault(name, Counter(name, text, labels, look))
         if not isinstance(found, Counter):
             raise InvariantBroken(f"{name} was made as another kind of metric")
@@ -203,7 +203,7 @@ class Metrics:
         self._all[name] = Histograms(name, text, first.labels, first.bounds, first.values)
 
     def collect(self) -> Iterator[Family]:
-        """What was counted, in Prometheus' form."""
+        """Return what was counted, in Prometheus' form."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
         for metric in self._all.values():
@@ -220,7 +220,7 @@ class Metrics:
                 yield counted
 
     def text(self) -> bytes:
-        """The page /metrics shows."""
+        """Return the page /metrics shows."""
         return page(self)
 
 
@@ -231,7 +231,7 @@ class Collector(Protocol):
 
 
 def merged(collectors: Iterable[Collector]) -> list[Family]:
-    """The families of components that run in one process, each once, as if the components counted together.
+    """Return the families of components that run in one process, each once, as if the components counted together.
 
     Where several components have the same family and the same labels, counts are added up and the first gauge stands.
     """
@@ -260,7 +260,7 @@ def _merge(known: Family, other: Family) -> None:
 
 
 def page(collector: object) -> bytes:
-    """What a collector has, as text."""
+    """Return what a collector has, as text."""
     from prometheus_client import CollectorRegistry, generate_latest
 
     registry = CollectorRegistry()
@@ -269,5 +269,5 @@ def page(collector: object) -> bytes:
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Bounds that grow by a factor, as Kubernetes' histograms have them."""
+    """Return bucket bounds that grow by a factor, as in Kubernetes' histograms."""
     return tuple(start * factor**power for power in range(count))

@@ -1,4 +1,4 @@
-"""Answers into objects: a `Reader` knows how to turn the bytes of one object, or of a list, into what a caller wants.
+"""Answers into objects: an `ObjectReader` turns the bytes of one object, or of a list, into what a caller wants.
 
 Callers name a struct type (all of a kind, or only the fields they need), `dict` for plain JSON values, or bring a
 `projection`, a function from an object's bytes to whatever they keep. Nobody keeps the bytes.
@@ -32,15 +32,15 @@ class BadAnswer(WorldError):
     """The server answered with something that cannot be read as what was asked for."""
 
 
-class Reader(Protocol[T]):
+class ObjectReader(Protocol[T]):
     """How one caller wants objects."""
 
     def one(self, body: bytes, kind: Kind | None = None) -> T:
-        """An object that stands alone; `kind` fills in what a list item leaves out."""
+        """Return an object that stands alone; `kind` fills in what a list item leaves out."""
         ...
 
     def page(self, body: bytes, kind: Kind) -> tuple[list[T], ListMeta]:
-        """The items of a list, and where it goes on."""
+        """Return the items of a list, and where it goes on."""
         ...
 
 
@@ -83,7 +83,7 @@ class _Structs(Generic[T]):
         return items, listed.metadata
 
     def _read_with_patience(self, body: bytes) -> T:
-        """Once more, as Kubernetes reads: a null is an absent field. Servers in Go write some."""
+        """Decode again with nulls as absent fields, as Kubernetes reads them. Servers in Go write some."""
         try:
             obj: T = codec.read(body, self._type)
             return obj
@@ -118,7 +118,7 @@ _RAW_LIST = msgspec.json.Decoder(_List[msgspec.Raw])
 
 
 def raw_page(body: bytes, kind: Kind) -> tuple[list[msgspec.Raw], ListMeta]:
-    """The items of a list, unread."""
+    """Return the items of a list, unread."""
     try:
         listed = _RAW_LIST.decode(body)
     except _UNREADABLE as error:
@@ -126,13 +126,13 @@ def raw_page(body: bytes, kind: Kind) -> tuple[list[msgspec.Raw], ListMeta]:
     return listed.items or [], listed.metadata
 
 
-def projection(project: Callable[[bytes], T]) -> Reader[T]:
+def projection(project: Callable[[bytes], T]) -> ObjectReader[T]:
     """Read objects with a function of their bytes; it may raise msgspec's errors."""
     return _Projection(project)
 
 
 @functools.cache
-def _reader_of_type(type_: type[Any]) -> Reader[Any]:
+def _reader_of_type(type_: type[Any]) -> ObjectReader[Any]:
     if type_ is dict:
         return _Projection(codec.parse_tree)
     if type_ is bytes:
@@ -141,8 +141,8 @@ def _reader_of_type(type_: type[Any]) -> Reader[Any]:
     return _Structs(type_)
 
 
-def reader_of(wanted: type[T] | Reader[T]) -> Reader[T]:
-    """The reader for a type (made once), or the reader itself."""
+def reader_of(wanted: type[T] | ObjectReader[T]) -> ObjectReader[T]:
+    """Return the reader for a type (made once), or the reader itself."""
     if isinstance(wanted, type):
         return _reader_of_type(cast(Any, wanted))
     return wanted

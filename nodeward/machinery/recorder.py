@@ -26,7 +26,7 @@ from nodeward.base.invariant import invariant
 from nodeward.base.timestamp import rfc3339
 from nodeward.machinery.client import Client, PatchType
 from nodeward.machinery.clock import Chance
-from nodeward.machinery.event_correlation import EventCorrelator, Verdict
+from nodeward.machinery.event_correlation import CorrelationResult, EventCorrelator
 
 _log: Final = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0
 
 
 def reference(obj: KubeObject, client: Client, field_path: str = "") -> ObjectReference:
-    """What an event says it is about."""
+    """Return what an event says it is about."""
     kind, api_version = obj.kind, obj.api_version
     if not kind:
         known = client.kind_of(type(obj))
@@ -60,7 +60,7 @@ def reference(obj: KubeObject, client: Client, field_path: str = "") -> ObjectRe
 
 
 class EventRecorder:
-    """Tells events as `component` on `host`. Use on the event loop only."""
+    """Records events as `component` on `host`. Use on the event loop only."""
 
     def __init__(
         self, client: Client, chance: Chance, *, component: str, host: str = "", queue_size: int = QUEUE_SIZE
@@ -70,7 +70,7 @@ class EventRecorder:
         self._writer = EventWriter(client, chance, queue_size)
 
     def on_behalf_of(self, component: str, host: str = "") -> EventRecorder:
-        """Another source that shares this one's memory and queue: thousands of nodes need one writer."""
+        """Return a recorder for another source with the same memory and queue: thousands of nodes need one writer."""
         other = EventRecorder.__new__(EventRecorder)
         other._client = self._client
         other._source = EventSource(component=component, host=host)
@@ -116,11 +116,11 @@ class EventRecorder:
         )
 
     async def flush(self) -> None:
-        """Wait until everything told so far is written or given up."""
+        """Wait until everything recorded so far is written or given up."""
         await self._writer.flush()
 
     async def aclose(self, timeout: float = 5.0) -> None:
-        """Write what is left, for at most `timeout` seconds; what is told afterwards is dropped."""
+        """Write what is left, for at most `timeout` seconds; what is recorded afterwards is dropped."""
         await self._writer.aclose(timeout)
 
 
@@ -135,7 +135,7 @@ class EventWriter:
         self._chance = chance
         self._correlator = EventCorrelator()
         self._queue_size = queue_size
-        self._lanes: list[deque[Verdict]] = [deque() for _ in range(self.LANES)]
+        self._lanes: list[deque[CorrelationResult]] = [deque() for _ in range(self.LANES)]
         self._tasks: list[asyncio.Task[None] | None] = [None] * self.LANES
         self._waiting = 0
         self._last_name_ns = 0
@@ -147,17 +147,17 @@ class EventWriter:
             self.dropped += 1
             return
         about = event.involved_object
-        verdict = self._correlator.correlate(event, self._name(about.name), self._clock.now_ns())
-        if verdict is None:
+        result = self._correlator.correlate(event, self._name(about.name), self._clock.now_ns())
+        if result is None:
             return
         lane = zlib.crc32(f"{about.kind}/{about.namespace}/{about.name}".encode()) % self.LANES
-        self._lanes[lane].append(verdict)
+        self._lanes[lane].append(result)
         self._waiting += 1
         if self._tasks[lane] is None:
             self._tasks[lane] = asyncio.create_task(self._empty(lane), name=f"events {lane}")
 
     def _name(self, about: str) -> str:
-        """`<object>.<nanoseconds in hex>`; each moment is used once, since time may stand still here."""
+        """Return `<object>.<nanoseconds in hex>`; each moment is used once, since virtual time may stand still."""
         self._last_name_ns = max(self._clock.now_ns(), self._last_name_ns + 1)
         name = f"{about}.{self._last_name_ns:x}"
         if len(name) > _MAX_NAME or not _SUBDOMAIN.fullmatch(name):
@@ -193,33 +193,33 @@ class EventWriter:
         finally:
             self._tasks[lane] = None
 
-    async def _write(self, verdict: Verdict) -> None:
+    async def _write(self, result: CorrelationResult) -> None:
         for tries in range(1, _MAX_TRIES + 1):
             try:
-                await self._send(verdict, is_repeat=tries > 1)
+                await self._send(result, is_repeat=tries > 1)
                 return
             except ApiError as error:
                 if tries > 1 and error.reason == "AlreadyExists":
                     return  # an earlier try had arrived after all
                 self.dropped += 1
-                _log.info("the server refused event %s: %s", verdict.told.name, error)
+                _log.info("the server refused event %s: %s", result.recorded.name, error)
                 return
             except WorldError as error:
-                _log.warning("event %s: %s", verdict.told.name, error)
+                _log.warning("event %s: %s", result.recorded.name, error)
             if tries < _MAX_TRIES:
                 # The first wait is random, so that not everybody returns at the same time after an outage.
                 share = self._chance.uniform(0.0, 1.0) if tries == 1 else 1.0
                 await self._clock.sleep(_RETRY_SECONDS * share)
         self.dropped += 1
 
-    async def _send(self, verdict: Verdict, *, is_repeat: bool) -> None:
-        event, told = verdict.event, verdict.told
-        if verdict.patch is not None:
+    async def _send(self, result: CorrelationResult, *, is_repeat: bool) -> None:
+        event, recorded = result.event, result.recorded
+        if result.patch is not None:
             try:
                 await self._client.patch(
                     bytes,
-                    told.name,
-                    verdict.patch,
+                    recorded.name,
+                    result.patch,
                     namespace=event.metadata.namespace,
                     patch_type=PatchType.STRATEGIC,
                     kind=self._client.kind_of(Event),
@@ -228,14 +228,14 @@ class EventWriter:
             except ApiError as error:
                 if error.code != 404:
                     raise
-        event.metadata.name = told.name
+        event.metadata.name = recorded.name
         try:
             await self._client.create(event)
         except ApiError as error:
             if error.reason != "AlreadyExists" or is_repeat:
                 raise
-            # Unlike upstream: another component told something about the same object in the same nanosecond, which
+            # Unlike upstream: another component recorded an event about the same object in the same nanosecond, which
             # is common in virtual time. Told again under a name nobody else makes.
             about = event.involved_object.name
-            event.metadata.name = told.name = self._name(f"{about}.{self._chance.name_suffix()}")
+            event.metadata.name = recorded.name = self._name(f"{about}.{self._chance.name_suffix()}")
             await self._client.create(event)

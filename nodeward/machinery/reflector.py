@@ -1,7 +1,7 @@
 """List, then watch, for ever: a copy of a collection kept up to date across everything that can go wrong.
 
-In goes a client and what to follow, out come calls on a `Sink`: first `replace` with everything there is, then one
-call for each change, in order. After a lost connection the watch goes on right behind the last event seen; when the
+In goes a client and what to follow, out come calls on a `ReflectorSink`: first `replace` with everything there is, then
+one call for each change, in order. After a lost connection the watch goes on right behind the last event seen; when the
 server no longer remembers that version, everything is listed again and the sink is told the difference by `replace`.
 
 What must stay true: no change is missed and none is told twice in a row as something new; between failures the waits
@@ -24,7 +24,7 @@ from nodeward.base.errors import WorldError
 from nodeward.machinery.backoff import Backoff, Curve
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance
-from nodeward.machinery.reading import BadAnswer, Reader, raw_page, reader_of
+from nodeward.machinery.reading import BadAnswer, ObjectReader, raw_page, reader_of
 from nodeward.machinery.transport import ConnectionFailed
 from nodeward.machinery.watching import ADDED, BOOKMARK, DELETED, MODIFIED, Frame
 
@@ -40,7 +40,7 @@ _SHORTEST_WATCH_SECONDS: Final = 1.0
 _WATCH_SECONDS: Final = (300.0, 600.0)
 
 
-class Item(NamedTuple, Generic[T]):
+class ReflectedObject(NamedTuple, Generic[T]):
     """One object with what identifies this version of it. `key` is "namespace/name", or "name" without namespace."""
 
     key: str
@@ -48,27 +48,27 @@ class Item(NamedTuple, Generic[T]):
     obj: T
 
 
-class Sink(Protocol[T]):
-    """Who is told. Calls come one at a time and are not waited for: they do not block."""
+class ReflectorSink(Protocol[T]):
+    """The receiver of a reflector's changes. Calls come one at a time and must not block."""
 
-    def replace(self, items: Sequence[Item[T]]) -> None:
-        """This is everything there is now."""
+    def replace(self, items: Sequence[ReflectedObject[T]]) -> None:
+        """Replace the whole state by these objects."""
 
-    def upsert(self, item: Item[T]) -> None:
-        """This object is new or has changed."""
+    def upsert(self, item: ReflectedObject[T]) -> None:
+        """Add the object or replace its previous state."""
 
-    def remove(self, item: Item[T]) -> None:
-        """This object is gone; the item has its last state."""
+    def remove(self, item: ReflectedObject[T]) -> None:
+        """Remove the object; the argument has its last state."""
 
 
 class Reflector(Generic[T]):
-    """Follows one collection. `wanted` is a type, or a `Reader` (then with `kind`)."""
+    """Follows one collection. `wanted` is a type, or an `ObjectReader` (then with `kind`)."""
 
     def __init__(
         self,
         client: Client,
-        wanted: type[T] | Reader[T],
-        sink: Sink[T],
+        wanted: type[T] | ObjectReader[T],
+        sink: ReflectorSink[T],
         chance: Chance,
         *,
         kind: Kind | None = None,
@@ -93,7 +93,7 @@ class Reflector(Generic[T]):
         self.last_error: Exception | None = None
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         while True:
             try:
                 await self._list()
@@ -204,15 +204,15 @@ def _identity(body: bytes) -> _Identified:
 class _ItemReader(Generic[T]):
     """Reads objects together with their identity, whether or not what the caller wants has any."""
 
-    def __init__(self, wanted: type[T] | Reader[T]) -> None:
+    def __init__(self, wanted: type[T] | ObjectReader[T]) -> None:
         self._reader = reader_of(wanted)
         self._has_metadata = isinstance(wanted, type) and issubclass(wanted, KubeObject)
 
-    def one(self, body: bytes, kind: Kind | None = None) -> Item[T]:
+    def one(self, body: bytes, kind: Kind | None = None) -> ReflectedObject[T]:
         obj: Any = self._reader.one(body, kind)
         return _item(obj.metadata if self._has_metadata else _identity(body).metadata, obj)
 
-    def page(self, body: bytes, kind: Kind) -> tuple[list[Item[T]], ListMeta]:
+    def page(self, body: bytes, kind: Kind) -> tuple[list[ReflectedObject[T]], ListMeta]:
         if self._has_metadata:
             objects: Any
             objects, meta = self._reader.page(body, kind)
@@ -221,6 +221,6 @@ class _ItemReader(Generic[T]):
         return [self.one(bytes(item), kind) for item in raw], meta
 
 
-def _item(meta: Any, obj: T) -> Item[T]:
+def _item(meta: Any, obj: T) -> ReflectedObject[T]:
     key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-    return Item(key, meta.resource_version, obj)
+    return ReflectedObject(key, meta.resource_version, obj)

@@ -48,7 +48,7 @@ _PLAIN: Final = {
 
 
 def refusal(request: Request, response: Response) -> ApiError:
-    """The error an answer that is not 2xx stands for."""
+    """Return the error an answer that is not 2xx stands for."""
     body = response.body or b""
     retry_after = retry_after_seconds(response) or 0
     if body[:1] == b"{":
@@ -87,7 +87,7 @@ def refusal(request: Request, response: Response) -> ApiError:
 
 
 def retry_after_seconds(response: Response) -> int | None:
-    """What the server asked for in Retry-After; None if it did not, or not in seconds."""
+    """Return what the server asked for in Retry-After; None if it did not, or not in seconds."""
     text = response.headers.get("retry-after", "")
     return int(text) if text.isascii() and text.isdecimal() else None
 
@@ -101,7 +101,7 @@ class RetryPolicy:
     max_wait_seconds: int = 60
 
     def wait_seconds(self, response: Response, retries: int) -> int | None:
-        """How long to wait before the next try; None: this answer stands."""
+        """Return how long to wait before the next try; None: this answer stands."""
         if retries >= self.max_retries or (response.status != 429 and response.status < 500):
             return None
         wait = retry_after_seconds(response)

@@ -49,10 +49,10 @@ class Response:
     status: int
     headers: dict[str, str]
     body: bytes | None = None
-    stream: Stream | None = None
+    stream: ResponseStream | None = None
 
 
-class Stream(Protocol):
+class ResponseStream(Protocol):
     """The parts of an answer that has no end yet. Iterating raises `ConnectionFailed` if it breaks off."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...

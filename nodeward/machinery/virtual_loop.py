@@ -162,7 +162,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._timers_cancelled = 0
 
     def _run_once(self) -> None:
-        """One turn: find something to do, then do all that is ready now (not what that makes ready)."""
+        """Run one turn: find something to do, then do all that is ready now (not what that makes ready)."""
         ready = self._ready
         if ready or self._stopping:
             self._turn += 1
@@ -186,7 +186,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         handle = None  # type: ignore[assignment]  # an exception must not keep it alive
 
     def _wait(self) -> None:
-        """Nothing is ready: wait for the outside if it is at work, else jump to the next timer."""
+        """Wait for the outside if it is at work, else jump to the next timer; nothing is ready now."""
         self._turn += 1
         has_files = len(self._registered) > self._own_files
         if has_files or self._turn % _TURNS_BETWEEN_POLLS == 0:
@@ -249,7 +249,7 @@ def run_virtual(
 
 
 def virtual_clock() -> VirtualClock:
-    """The clock of the virtual loop this code runs on."""
+    """Return the clock of the virtual loop this code runs on."""
     loop = asyncio.get_running_loop()
     if not isinstance(loop, VirtualLoop):
         raise InvariantBroken("this code does not run on a virtual loop")

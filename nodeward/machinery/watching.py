@@ -18,8 +18,8 @@ import msgspec
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import Status
 from nodeward.api.scheme import Kind
-from nodeward.machinery.reading import BadAnswer, Reader
-from nodeward.machinery.transport import Stream
+from nodeward.machinery.reading import BadAnswer, ObjectReader
+from nodeward.machinery.transport import ResponseStream
 
 T = TypeVar("T")
 
@@ -57,11 +57,13 @@ class Watch(Generic[T]):
     `async with client.watch(...) as watch: async for event in watch: ...`
     """
 
-    def __init__(self, connect: Callable[[], Awaitable[Stream]], reader: Reader[T], kind: Kind) -> None:
+    def __init__(
+        self, connect: Callable[[], Awaitable[ResponseStream]], reader: ObjectReader[T], kind: Kind
+    ) -> None:
         self._connect = connect
         self._reader = reader
         self._kind = kind
-        self._stream: Stream | None = None
+        self._stream: ResponseStream | None = None
         self._parts: AsyncIterator[bytes] | None = None
         #: The beginning of an event whose end has not come yet.
         self._rest: list[bytes] = []
@@ -77,7 +79,7 @@ class Watch(Generic[T]):
             self._parts = aiter(self._stream)
 
     async def next_batch(self) -> list[Frame]:
-        """Events as they arrive, several at once when they come fast, undecoded; empty when the watch has ended."""
+        """Return events as they arrive, several when they come fast, undecoded; empty when the watch has ended."""
         await self.open()
         while self._error is None and self._parts is not None and not self._is_closed:
             part = await anext(self._parts, None)

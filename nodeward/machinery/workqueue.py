@@ -86,7 +86,7 @@ class WorkQueue(Generic[K]):
         return self._shutting_down
 
     def add(self, key: K, priority: int = 0) -> None:
-        """`key` needs a look."""
+        """Enqueue `key`."""
         if self._shutting_down:
             return
         known = self._dirty.get(key)
@@ -99,7 +99,7 @@ class WorkQueue(Generic[K]):
             self._push(key, priority)
 
     def add_after(self, key: K, seconds: float, priority: int = 0) -> None:
-        """`key` needs a look after `seconds`. If it is delayed already, the earlier time counts."""
+        """Enqueue `key` after `seconds`. If it is delayed already, the earlier time counts."""
         if self._shutting_down:
             return
         self._retries += 1
@@ -119,20 +119,20 @@ class WorkQueue(Generic[K]):
         self._set_timer()
 
     def add_rate_limited(self, key: K, priority: int = 0) -> None:
-        """`key` failed: look again after a wait that grows with each failure until `forget`."""
+        """Enqueue `key`, which failed, after a wait that grows with each failure until `forget`."""
         if not self._shutting_down:
             self.add_after(key, self._backoff.next(key), priority)
 
     def forget(self, key: K) -> None:
-        """`key` is fine (or given up): its next failure waits as little as the first."""
+        """Reset the failures of `key`: the next one waits as little as the first."""
         self._backoff.forget(key)
 
     def num_requeues(self, key: K) -> int:
-        """Failures of `key` since it was last forgotten."""
+        """Return the failures of `key` since it was last forgotten."""
         return self._backoff.failures(key)
 
     async def get(self) -> K | None:
-        """The next key, waiting for one if need be; `None` once the queue is shut down and empty.
+        """Return the next key, waiting for one if need be; `None` once the queue is shut down and empty.
 
         Whoever gets a key must call `done` with it.
         """
@@ -155,11 +155,11 @@ class WorkQueue(Generic[K]):
         return self._pop()
 
     def get_nowait(self) -> K | None:
-        """The next key if one is waiting now, else `None`. The same duties as after `get`."""
+        """Return the next key if one is waiting now, else `None`. The same duties as after `get`."""
         return self._pop() if self._entry else None
 
     def done(self, key: K) -> None:
-        """A worker has finished with `key`."""
+        """Mark `key` as finished by its worker."""
         invariant(key in self._processing, f"done with {key!r}, which no worker has")
         del self._processing[key]
         priority = self._dirty.get(key)
@@ -235,7 +235,7 @@ class WorkQueue(Generic[K]):
         self._drainers.clear()
 
     def _set_timer(self) -> None:
-        """One timer, for the earliest delayed key."""
+        """Set the one timer, for the earliest delayed key."""
         if not self._delayed_heap:
             return
         due_ns = self._delayed_heap[0][0]

@@ -21,7 +21,7 @@ NAME_FIELD: Final = "metadata.name"
 
 
 def fits_node(spec: PodSpec, node: Node) -> bool:
-    """Whether the pod may run on this node, as far as its own wishes go."""
+    """Tell whether the pod may run on this node, as far as its own wishes go."""
     labels = node.metadata.labels
     if any(labels.get(key) != value for key, value in spec.node_selector.items()):
         return False
@@ -31,12 +31,12 @@ def fits_node(spec: PodSpec, node: Node) -> bool:
 
 
 def selects(selector: NodeSelector, node: Node) -> bool:
-    """Whether one of the selector's terms holds for the node. A selector without terms selects nothing."""
+    """Tell whether one of the selector's terms holds for the node. A selector without terms selects nothing."""
     return any(holds(term, node) for term in selector.node_selector_terms)
 
 
 def holds(term: NodeSelectorTerm, node: Node) -> bool:
-    """Whether all the term asks for is true of the node."""
+    """Tell whether all the term asks for is true of the node."""
     if not term.match_expressions and not term.match_fields:
         return False
     labels = node.metadata.labels
@@ -46,7 +46,7 @@ def holds(term: NodeSelectorTerm, node: Node) -> bool:
 
 
 def preference(spec: PodSpec, node: Node) -> int:
-    """How much the pod would like this node: the weights of the preferred terms that hold, added up."""
+    """Return how much the pod would like this node: the weights of the preferred terms that hold, added up."""
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     if affinity is None:
         return 0
@@ -55,7 +55,7 @@ def preference(spec: PodSpec, node: Node) -> int:
 
 
 def named_nodes(spec: PodSpec) -> list[str] | None:
-    """The only nodes that can fit, if every required term names some; None if others may fit too."""
+    """Return the only nodes that can fit, if every required term names some; None if others may fit too."""
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
     if required is None:
@@ -72,7 +72,7 @@ def named_nodes(spec: PodSpec) -> list[str] | None:
 
 
 def label_matches(wish: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    """Whether one requirement holds for these labels."""
+    """Tell whether one requirement holds for these labels."""
     value = labels.get(wish.key)
     match wish.operator:
         case "In":

@@ -26,7 +26,7 @@ _SEARCHED_DAYS: Final = 366 * 9
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class WallClockSchedule:
     """Times by the clock on the wall."""
 
     minutes: tuple[int, ...]
@@ -40,7 +40,7 @@ class Fields:
     zone: tzinfo
 
     def next_after(self, moment: int) -> int | None:
-        """The first moment later than this one; None: it never comes."""
+        """Return the first moment later than this one; None: it never comes."""
         day = datetime.fromtimestamp(moment, self.zone).date()
         for _ in range(_SEARCHED_DAYS):
             if self._has(day):
@@ -54,7 +54,7 @@ class Fields:
         return None
 
     def latest(self, after: int, now: int) -> int | None:
-        """The last moment later than `after` and not later than `now`."""
+        """Return the last moment later than `after` and not later than `now`."""
         low, high = after, now
         first = self.next_after(low)
         if first is None or first > now:
@@ -70,11 +70,11 @@ class Fields:
         return self.next_after(low)
 
     def following(self, after: int, now: int) -> int | None:
-        """The first moment later than `now`."""
+        """Return the first moment later than `now`."""
         return self.next_after(now)
 
     def count(self, after: int, now: int, limit: int) -> int:
-        """How many moments there are later than `after` and not later than `now`; counted up to `limit`."""
+        """Return how many moments there are later than `after` and not later than `now`; counted up to `limit`."""
         number, moment = 0, self.next_after(after)
         while moment is not None and moment <= now and number < limit:
             number, moment = number + 1, self.next_after(moment)
@@ -100,7 +100,7 @@ class Fields:
         return None
 
     def _around_a_change(self, day: date) -> Iterator[int]:
-        """All moments of a day on which the clocks are changed, in no order."""
+        """Return all moments of a day on which the clocks are changed, in no order."""
         for hour in self.hours:
             for minute in self.minutes:
                 for fold in (0, 1):
@@ -115,7 +115,7 @@ class Fields:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class IntervalSchedule:
     """At equal distances from where it is counted from."""
 
     seconds: int
@@ -131,15 +131,15 @@ class Interval:
         return min(limit, max(0, now - after) // self.seconds)
 
 
-def parse(text: str, zone: tzinfo = UTC) -> Fields | Interval:
-    """The schedule; `CronError` if it is none. A time zone in the text itself is refused."""
+def parse(text: str, zone: tzinfo = UTC) -> WallClockSchedule | IntervalSchedule:
+    """Return the schedule; `CronError` if it is none. A time zone in the text itself is refused."""
     if "TZ" in text:
         raise CronError("cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
     read = read_schedule(text)
     if isinstance(read, Every):
-        return Interval(max(1, read.duration_ns // SECOND_NS))
+        return IntervalSchedule(max(1, read.duration_ns // SECOND_NS))
     minutes, hours, days, months, weekdays = read
-    return Fields(
+    return WallClockSchedule(
         minutes=tuple(sorted(minutes.numbers)),
         hours=tuple(sorted(hours.numbers)),
         days=days.numbers,
@@ -151,7 +151,7 @@ def parse(text: str, zone: tzinfo = UTC) -> Fields | Interval:
 
 
 def zone_of(name: str | None) -> tzinfo | None:
-    """The time zone by this name, UTC for no name; None if nobody knows it."""
+    """Return the time zone by this name, UTC for no name; None if nobody knows it."""
     if name is None or name == "UTC":
         return UTC
     try:

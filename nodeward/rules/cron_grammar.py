@@ -184,7 +184,7 @@ def _is_in_database(name: str) -> bool:
 
 
 def time_zone_fault(name: str) -> str | None:
-    """What is wrong with the `timeZone` of a cron job; None if nothing."""
+    """Return what is wrong with the `timeZone` of a cron job; None if nothing."""
     if not name:
         return "timeZone must be nil or non-empty string"
     for part in name.split("/"):

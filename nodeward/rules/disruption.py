@@ -54,7 +54,7 @@ def set_allowed_condition(status: PodDisruptionBudgetStatus, now: str, *, failur
 
 
 def says_what_is_allowed(status: PodDisruptionBudgetStatus) -> bool:
-    """Whether the condition agrees with `disruptionsAllowed`."""
+    """Tell whether the condition agrees with `disruptionsAllowed`."""
     found = allowed_condition(status)
     wanted = ("True", SUFFICIENT_PODS) if status.disruptions_allowed > 0 else ("False", INSUFFICIENT_PODS)
     return found is not None and (found.status, found.reason) == wanted
@@ -63,7 +63,7 @@ def says_what_is_allowed(status: PodDisruptionBudgetStatus) -> bool:
 def still_disrupted(
     pods: Iterable[Pod], disrupted: Mapping[str, str], now_ns: int
 ) -> tuple[dict[str, str], list[Pod]]:
-    """Of the pods said to be evicted: those whose end may still come, and those for which it did not."""
+    """Split the disrupted pods: those that may still be deleted, and those whose deletion did not come."""
     expected: dict[str, str] = {}
     overdue: list[Pod] = []
     for pod in pods:
@@ -78,7 +78,7 @@ def still_disrupted(
 
 
 def healthy_count(pods: Iterable[Pod], disrupted: Mapping[str, str], now_ns: int) -> int:
-    """Pods that are ready, and not about to go."""
+    """Count pods that are ready and not being evicted or deleted."""
     return sum(
         1
         for pod in pods
@@ -100,7 +100,7 @@ def status_of(
     expected: int,
     disrupted: Mapping[str, str],
 ) -> PodDisruptionBudgetStatus:
-    """The status as it should be."""
+    """Return the status as it should be."""
     # A budget that has no pods yet allows nothing: its first pods may be there before their counts are.
     allowed = max(healthy - desired, 0) if expected > 0 else 0
     status = PodDisruptionBudgetStatus(

@@ -23,7 +23,7 @@ _ports = operator.attrgetter("ports")
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """The ports a pod wants on its node. Init containers that end leave none behind."""
+    """Return the ports a pod wants on its node. Init containers that end leave none behind."""
     if not spec.init_containers and not any(map(_ports, spec.containers)):
         return ()
     containers = (
@@ -57,7 +57,7 @@ def remove_ports(ports: Ports, held: Iterable[HostPort]) -> None:
 
 
 def has_conflict(ports: Ports, wanted: Iterable[HostPort]) -> bool:
-    """Whether one of the wanted ports is taken."""
+    """Tell whether one of the wanted ports is taken."""
     for address, protocol, port in wanted:
         users = ports.get((protocol, port))
         if users and (address == ANY_ADDRESS or ANY_ADDRESS in users or address in users):

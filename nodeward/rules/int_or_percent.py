@@ -6,7 +6,7 @@ from nodeward.api.fields import IntOrString
 
 
 def amount(value: IntOrString | None) -> int:
-    """The number in front of the percent sign, or the number itself; 0 for text that is neither."""
+    """Return the number in front of the percent sign, or the number itself; 0 for text that is neither."""
     if value is None:
         return 0
     if isinstance(value, int):
@@ -16,7 +16,7 @@ def amount(value: IntOrString | None) -> int:
 
 
 def scaled(value: IntOrString | None, total: int, *, round_up: bool) -> int:
-    """The number meant; a percentage is taken of `total`. None is 0."""
+    """Return the number meant; a percentage is taken of `total`. None is 0."""
     if not isinstance(value, str):
         return value or 0
     parts = amount(value) * total

@@ -51,7 +51,7 @@ _ENDS: Final = "must start and end with an alphanumeric character"
 
 
 def regex_error(message: str, expression: str, *examples: str) -> str:
-    """The words for a text that does not match, as Kubernetes puts them (odd commas and all)."""
+    """Return the words for a text that does not match, as Kubernetes puts them (odd commas and all)."""
     if not examples:
         return f"{message} (regex used for validation is '{expression}')"
     listed = " or ".join(f"'{example}', " for example in examples)
@@ -59,7 +59,7 @@ def regex_error(message: str, expression: str, *examples: str) -> str:
 
 
 def size(text: str) -> int:
-    """How long Kubernetes finds the text: bytes, not letters."""
+    """Return how long Kubernetes finds the text: bytes, not letters."""
     return len(text) if text.isascii() else len(text.encode())
 
 
@@ -68,7 +68,7 @@ def _too_long(limit: int) -> str:
 
 
 def in_range(low: int, high: int) -> str:
-    """The words for a number outside a range."""
+    """Return the words for a number outside a range."""
     return f"must be between {low} and {high}, inclusive"
 
 
@@ -243,7 +243,7 @@ def port_number(port: int) -> list[str]:
 
 
 def port_name(text: str) -> list[str]:
-    """An IANA service name: how a port of a container is called."""
+    """Return an IANA service name: how a port of a container is called."""
     faults = [] if size(text) <= 15 else [_too_long(15)]
     if not _IS_PORT_CHARSET(text):
         faults.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -261,13 +261,13 @@ def c_identifier(text: str) -> list[str]:
 
 
 def env_name(text: str) -> list[str]:
-    """The strict rule for an environment variable."""
+    """Return the strict rule for an environment variable."""
     faults = [] if _IS_ENV_NAME(text) else [_BAD_ENV_NAME]
     return faults + _dots(text)
 
 
 def relaxed_env_name(text: str) -> list[str]:
-    """The rule since RelaxedEnvironmentVariableValidation: printable ASCII but `=`."""
+    """Return the rule since RelaxedEnvironmentVariableValidation: printable ASCII but `=`."""
     faults = [] if text else ["environment variable name must be non-empty"]
     if not _IS_PRINTABLE_BUT_EQUALS(text):
         faults.append(
@@ -277,7 +277,7 @@ def relaxed_env_name(text: str) -> list[str]:
 
 
 def config_key(text: str) -> list[str]:
-    """A key of a ConfigMap or a Secret."""
+    """Return a key of a ConfigMap or a Secret."""
     faults = [] if size(text) <= DNS_SUBDOMAIN_LIMIT else [_too_long(DNS_SUBDOMAIN_LIMIT)]
     if not _IS_CONFIG_KEY(text):
         faults.append(_BAD_CONFIG_KEY)
@@ -304,7 +304,7 @@ def http_path(text: str) -> bool:
 
 
 def decimal_integer(text: str) -> list[str]:
-    """A whole number written in the one canonical way: no sign but `-`, no zeros in front."""
+    """Return a whole number written in the one canonical way: no sign but `-`, no zeros in front."""
     if not text:
         return ["must be non-empty"]
     return [] if _IS_DECIMAL(text) else ["must be a valid decimal integer in canonical form"]
@@ -329,5 +329,5 @@ def path_segment_prefix(text: str) -> list[str]:
 
 
 def mask_trailing_dash(text: str) -> str:
-    """A `generateName` as its rule sees it: a dash at the end is fine, as something will follow."""
+    """Return a `generateName` as its rule sees it: a dash at the end is fine, as something will follow."""
     return f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text

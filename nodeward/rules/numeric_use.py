@@ -55,7 +55,7 @@ class NumericUse:
 
 
 def numeric_uses(obj: KubeObject) -> list[NumericUse]:
-    """The tolerations of an object that use `Lt` or `Gt`, in the order of their fields."""
+    """Return the tolerations of an object that use `Lt` or `Gt`, in the order of their fields."""
     return [
         NumericUse(f"{path}[{index}]", toleration)
         for path, tolerations in _tolerations(obj)
@@ -65,7 +65,7 @@ def numeric_uses(obj: KubeObject) -> list[NumericUse]:
 
 
 def without_gate(obj: KubeObject, node: Node | None) -> str:
-    """What becomes of an object that uses the operators once no component knows them; `node` is the pod's, if known."""
+    """Return the effect on an object that uses the operators once the gate is off; `node`: the pod's, if known."""
     if isinstance(obj, Pod):
         return _pod_without_gate(obj, node)
     if isinstance(obj, ResourceClaim):
@@ -89,7 +89,7 @@ def _pod_without_gate(pod: Pod, node: Node | None) -> str:
 
 
 def _tolerations(obj: KubeObject) -> Iterator[tuple[str, Sequence[AnyToleration]]]:
-    """Every list of tolerations in an object, with its path."""
+    """Return every list of tolerations in an object, with its path."""
     if isinstance(obj, Pod):
         yield "spec.tolerations", obj.spec.tolerations
     elif isinstance(obj, PodTemplate):

@@ -28,7 +28,7 @@ class Term:
     weight: int = 0
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Whether a pod is meant that has these labels, in a namespace that has those."""
+        """Tell whether a pod is meant that has these labels, in a namespace that has those."""
         if self.selector is None:
             return False
         if namespace not in self.namespaces:
@@ -43,7 +43,7 @@ class Term:
         return self.namespace_selector is not None and self.namespace_selector.is_everything
 
     def among(self, namespaces: Iterable[tuple[str, Mapping[str, str]]]) -> Term:
-        """The same wish, all namespaces it means named; unless it means all there will ever be."""
+        """Return the same wish, all namespaces it means named; unless it means all there will ever be."""
         chosen = self.namespace_selector
         if chosen is None or chosen.is_everything:
             return self
@@ -64,7 +64,7 @@ class PodTerms:
         return bool(self.near or self.apart or self.liked)
 
     def among(self, namespaces: Iterable[tuple[str, Mapping[str, str]]]) -> PodTerms:
-        """The same wishes, all namespaces they mean named."""
+        """Return the same wishes, all namespaces they mean named."""
         if all(term.namespace_selector is None for term in (*self.near, *self.apart, *self.liked)):
             return self
         known = tuple(namespaces)
@@ -79,7 +79,7 @@ NO_TERMS: Final = PodTerms()
 
 
 def terms_of(pod: Pod) -> PodTerms:
-    """What the pod asks of others. `SelectorError`: one of its selectors cannot be understood."""
+    """Return what the pod asks of others. `SelectorError`: one of its selectors cannot be understood."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS

@@ -17,14 +17,14 @@ MIRROR = "kubernetes.io/config.mirror"
 
 
 def all_containers(spec: PodSpec) -> Iterator[Container | EphemeralContainer]:
-    """Init containers, containers, ephemeral containers."""
+    """Yield init containers, containers, ephemeral containers."""
     yield from spec.init_containers
     yield from spec.containers
     yield from spec.ephemeral_containers
 
 
 def secret_names(spec: PodSpec) -> Iterator[str]:
-    """Every secret the pod names, directly or through a volume."""
+    """Return every secret the pod names, directly or through a volume."""
     yield from (reference.name for reference in spec.image_pull_secrets if reference.name)
     for container in all_containers(spec):
         for source in container.env_from:
@@ -39,7 +39,7 @@ def secret_names(spec: PodSpec) -> Iterator[str]:
 
 
 def config_map_names(spec: PodSpec) -> Iterator[str]:
-    """Every config map the pod names."""
+    """Return every config map the pod names."""
     for container in all_containers(spec):
         for source in container.env_from:
             if source.config_map_ref is not None and source.config_map_ref.name:
@@ -58,7 +58,7 @@ def config_map_names(spec: PodSpec) -> Iterator[str]:
 
 
 def api_reference(spec: PodSpec) -> str:
-    """The first sort of API object the pod refers to, in the words of a refusal; "" if none."""
+    """Return the first sort of API object the pod refers to, in the words of a refusal; "" if none."""
     if spec.service_account_name:
         return "serviceaccounts"
     if any(True for _ in secret_names(spec)):

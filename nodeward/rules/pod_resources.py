@@ -31,7 +31,7 @@ def pod_requests(
     with_overhead: bool = True,
     missing: Mapping[str, Quantity] = _NOTHING,
 ) -> Amounts:
-    """What must be set aside for the pod. A container that does not say is taken to ask for what is in `missing`."""
+    """Return the pod's total requests. A container without a request counts with what is in `missing`."""
     spec = pod.spec
     total = _aggregate(spec, lambda container: container.resources.requests, missing)
     if with_status:
@@ -66,7 +66,7 @@ def pod_requests(
 def pod_limits(
     pod: Pod, *, with_pod_level: bool = True, with_status: bool = False, with_overhead: bool = True
 ) -> Amounts:
-    """What the pod can use at most, as far as it is limited."""
+    """Return what the pod can use at most, as far as it is limited."""
     spec = pod.spec
     total = _aggregate(spec, lambda container: container.resources.limits)
     if with_status:
@@ -92,22 +92,22 @@ def pod_limits(
 
 
 def container_requests(spec: PodSpec) -> Amounts:
-    """What the containers ask for together at the worst moment, without overhead and resources of the whole pod."""
+    """Return the containers' highest total at any moment, without overhead and pod-level resources."""
     return _aggregate(spec, lambda container: container.resources.requests)
 
 
 def container_limits(spec: PodSpec) -> Amounts:
-    """What the containers may use together at the worst moment, as far as they are limited."""
+    """Return what the containers may use together at the worst moment, as far as they are limited."""
     return _aggregate(spec, lambda container: container.resources.limits)
 
 
 def is_sidecar(container: Container) -> bool:
-    """Whether an init container keeps running beside those that start after it."""
+    """Tell whether an init container keeps running beside those that start after it."""
     return container.restart_policy == "Always"
 
 
 def resize_is_infeasible(pod: Pod) -> bool:
-    """Whether the node has said that what the spec asks for can never be."""
+    """Tell whether the node has said that what the spec asks for can never be."""
     for condition in pod.status.conditions:
         if condition.type == "PodResizePending":
             return condition.reason == "Infeasible"
@@ -115,7 +115,7 @@ def resize_is_infeasible(pod: Pod) -> bool:
 
 
 def has_pod_level(spec: PodSpec) -> bool:
-    """Whether anything is asked for the pod as a whole that can be."""
+    """Tell whether anything is asked for the pod as a whole that can be."""
     resources = spec.resources
     return resources is not None and bool(_pod_level(resources.requests) or _pod_level(resources.limits))
 

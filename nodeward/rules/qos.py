@@ -20,7 +20,7 @@ _COMPUTE: Final = ("cpu", "memory")
 
 
 def pod_qos(pod: Pod) -> str:
-    """The class the pod has: what its status says, else what its spec says."""
+    """Return the pod's QoS class: from its status, else computed from its spec."""
     return pod.status.qos_class or qos_class(pod.spec)
 
 

@@ -11,8 +11,9 @@ have ended by now, the time.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from nodeward.api.context import FeatureGates
 from nodeward.api.core_v1.affinity import PodAffinityTerm
 from nodeward.api.core_v1.cluster import ResourceQuota, ScopedResourceSelectorRequirement
 from nodeward.api.core_v1.pod import Pod
@@ -59,17 +60,13 @@ _IMPLICIT_DEVICE: Final = "deviceclass.resource.kubernetes.io/"
 _ALL_DEVICES: Final = 32
 
 
-class Gates(Protocol):
-    def enabled(self, name: str) -> bool: ...
-
-
 def is_extended(name: str) -> bool:
-    """Whether a resource is a device plugin's, `example.com/gpu`, and not one of Kubernetes' own."""
+    """Tell whether a resource is a device plugin's, `example.com/gpu`, and not one of Kubernetes' own."""
     return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
 
 
 def counts(resource: str, name: str) -> bool:
-    """Whether objects of `resource` count for the entry `name` of a quota."""
+    """Tell whether objects of `resource` count for the entry `name` of a quota."""
     if name == f"count/{resource}" or (name == resource and resource in (*_LEGACY, *WEIGHED)):
         return True
     if resource == PODS:
@@ -86,8 +83,8 @@ def counts(resource: str, name: str) -> bool:
     return resource == RESOURCE_CLAIMS and name.endswith(_DEVICE_CLASS)
 
 
-def usage(resource: str, obj: Any, gates: Gates, now_ns: int) -> Amounts:
-    """What the object counts for."""
+def usage(resource: str, obj: Any, gates: FeatureGates, now_ns: int) -> Amounts:
+    """Return what the object counts for."""
     used: Amounts = {f"count/{resource}": _ONE}
     if resource == PODS:
         if not is_over(obj, now_ns):
@@ -103,13 +100,13 @@ def usage(resource: str, obj: Any, gates: Gates, now_ns: int) -> Amounts:
     return used
 
 
-def usage_in(quota: ResourceQuota, resource: str, obj: Any, gates: Gates, now_ns: int) -> Amounts:
+def usage_in(quota: ResourceQuota, resource: str, obj: Any, gates: FeatureGates, now_ns: int) -> Amounts:
     """Return what the object uses of this quota: nothing if it is outside the quota's scopes."""
     return usage(resource, obj, gates, now_ns) if is_in_scopes(quota, resource, obj) else {}
 
 
 def is_over(pod: Pod, now_ns: int) -> bool:
-    """Whether a pod uses nothing any more: it has ended, or is overdue (its node may be lost)."""
+    """Tell whether a pod uses nothing any more: it has ended, or is overdue (its node may be lost)."""
     if is_terminal(pod):
         return True
     meta = pod.metadata
@@ -119,7 +116,7 @@ def is_over(pod: Pod, now_ns: int) -> bool:
 
 
 def matches(quota: ResourceQuota, resource: str, obj: Any) -> bool:
-    """Whether the quota is about this object: about its kind, and the object within all scopes."""
+    """Tell whether the quota is about this object: about its kind, and the object within all scopes."""
     return any(counts(resource, name) for name in quota.spec.hard) and is_in_scopes(quota, resource, obj)
 
 
@@ -134,8 +131,8 @@ def _scopes_of(quota: ResourceQuota) -> Iterator[ScopedResourceSelectorRequireme
         yield from quota.spec.scope_selector.match_expressions
 
 
-def unsaid(pod: Pod, names: Collection[str], gates: Gates) -> str:
-    """What containers would have to say because a quota limits it: `must specify ...`, or ""."""
+def unsaid(pod: Pod, names: Collection[str], gates: FeatureGates) -> str:
+    """Return what containers would have to say because a quota limits it: `must specify ...`, or ""."""
     if gates.enabled("PodLevelResources") and has_pod_level(pod.spec):
         return ""
     missing: dict[str, set[str]] = {}
@@ -151,7 +148,7 @@ def unsaid(pod: Pod, names: Collection[str], gates: Gates) -> str:
 
 
 def is_terminating(pod: Pod) -> bool:
-    """In the words of quota scopes: a pod that has a deadline."""
+    """Tell whether the pod is Terminating in the sense of quota scopes: it has an active deadline."""
     seconds = pod.spec.active_deadline_seconds
     return seconds is not None and seconds >= 0
 
@@ -202,7 +199,7 @@ def _affinity_terms(pod: Pod) -> Iterator[PodAffinityTerm]:
                 yield weighted.pod_affinity_term
 
 
-def _pod_usage(pod: Pod, gates: Gates) -> Amounts:
+def _pod_usage(pod: Pod, gates: FeatureGates) -> Amounts:
     with_status = gates.enabled("InPlacePodVerticalScaling")
     with_pod_level = gates.enabled("PodLevelResources")
     requests = pod_requests(pod, with_pod_level=with_pod_level, with_status=with_status)

@@ -40,12 +40,12 @@ RESTRICTED_DOMAIN: Final = "node-restriction.kubernetes.io"
 
 
 def failure_action(gate: NodeReadinessGate) -> str:
-    """What happens when the gate's time is over: `Taint` unless it says otherwise."""
+    """Return what happens when the gate's time is over: `Taint` unless it says otherwise."""
     return gate.failure_action or TAINT
 
 
 def is_restricted(domain: str) -> bool:
-    """Whether labels of this domain are promises about a node that the node itself cannot make."""
+    """Tell whether labels of this domain are promises about a node that the node itself cannot make."""
     return domain == RESTRICTED_DOMAIN or domain.endswith(f".{RESTRICTED_DOMAIN}")
 
 
@@ -73,7 +73,7 @@ class GateView:
         return failure_action(self.gate)
 
     def missing_taint(self, taints: Iterable[Taint]) -> Taint | None:
-        """The taint of a gate that was given up, if the node does not have it yet.
+        """Return the taint of a gate that was given up, if the node does not have it yet.
 
         A taint of the same key and effect that somebody else put there counts: the controller leaves it as it is.
         """
@@ -105,19 +105,19 @@ class LabelChanges:
         return bool(self.put or self.remove)
 
     def without(self, keys: Container[str]) -> LabelChanges:
-        """The changes that are not about these keys."""
+        """Return the changes that are not about these keys."""
         return LabelChanges(
             tuple(key for key in self.put if key not in keys),
             tuple(key for key in self.remove if key not in keys),
         )
 
     def patch(self) -> dict[str, str | None]:
-        """The changes as the `labels` of a merge patch."""
+        """Return the changes as the `labels` of a merge patch."""
         return {**dict.fromkeys(self.put, "true"), **dict.fromkeys(self.remove)}
 
 
 def state_of(condition: NodeCondition | None) -> GateState:
-    """What a condition means for the gate that waits for it."""
+    """Return what a condition means for the gate that waits for it."""
     if condition is None:
         return GateState.WAITS
     if condition.status == "True":
@@ -128,7 +128,7 @@ def state_of(condition: NodeCondition | None) -> GateState:
 
 
 def views(gates: Iterable[NodeReadinessGate], conditions: Iterable[NodeCondition]) -> list[GateView]:
-    """Every gate with its state, in the order of the spec."""
+    """Return every gate with its state, in the order of the spec."""
     known = {condition.type: condition for condition in conditions}
     found = []
     for gate in gates:
@@ -146,12 +146,12 @@ def views(gates: Iterable[NodeReadinessGate], conditions: Iterable[NodeCondition
 
 
 def is_ready(conditions: Iterable[NodeCondition]) -> bool:
-    """Whether the kubelet says that the node works."""
+    """Tell whether the kubelet says that the node works."""
     return any(condition.type == "Ready" and condition.status == "True" for condition in conditions)
 
 
 def waiting_for(node: Node) -> list[str]:
-    """The condition types that keep general pods off this node; Ready first, but only on nodes that have gates."""
+    """Return the condition types that keep pods off this node; Ready first, but only on nodes with gates."""
     gates = node.spec.readiness_gates
     if not gates:
         return []
@@ -164,7 +164,7 @@ def waiting_for(node: Node) -> list[str]:
 
 
 def why_closed(node: Node) -> list[str]:
-    """What `waiting_for` says, in words: a gate that timed out names the taint the node still lacks."""
+    """Return what `waiting_for` says, in words: a gate that timed out names the taint the node still lacks."""
     lacking = {
         view.gate.condition_type: taint
         for view in views(node.spec.readiness_gates, node.status.conditions)
@@ -177,17 +177,17 @@ def why_closed(node: Node) -> list[str]:
 
 
 def taint_text(taint: Taint) -> str:
-    """A taint as kubectl writes it."""
+    """Return a taint as kubectl writes it."""
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def is_open(node: Node) -> bool:
-    """Whether the gates let general pods in. A node without gates is as it always was: they do not decide."""
+    """Tell whether the gates let general pods in. A node without gates is as it always was: they do not decide."""
     return not waiting_for(node)
 
 
 def is_timed_by_kubelet(node: Node) -> bool:
-    """Whether the node's kubelet runs the timers of its gates; if not, the node lifecycle controller does.
+    """Tell whether the node's kubelet runs the timers of its gates; if not, the node lifecycle controller does.
 
     Where the kubelet says nothing about it, the label of a gate or a condition that only a kubelet writes says it.
     """
@@ -203,7 +203,7 @@ def is_timed_by_kubelet(node: Node) -> bool:
 def condition_now(
     before: NodeCondition | None, name: str, status: str, reason: str, message: str, now: str
 ) -> NodeCondition:
-    """A condition as it is to be written; the transition time moves only with the status."""
+    """Return a condition to write; the transition time changes only with the status."""
     kept = before.last_transition_time if before is not None and before.status == status else now
     return NodeCondition(
         type=name,
@@ -216,13 +216,13 @@ def condition_now(
 
 
 def given_up(gate: NodeReadinessGate, before: NodeCondition | None, now: str) -> NodeCondition:
-    """The condition of a gate whose time is over."""
+    """Return the condition of a gate whose time is over."""
     message = f"the condition was not True within {gate.timeout_seconds or 0} seconds"
     return condition_now(before, gate.condition_type, "Unknown", TIMEOUT_EXCEEDED, message, now)
 
 
 def is_exempt(pod: ObjectMeta) -> bool:
-    """Pods of a DaemonSet make nodes ready, so they do not wait for it."""
+    """Tell whether the pod belongs to a DaemonSet: such pods make nodes ready, so they do not wait."""
     return any(
         owner.controller and owner.kind == "DaemonSet" and owner.api_version.startswith("apps/")
         for owner in pod.owner_references
@@ -230,7 +230,7 @@ def is_exempt(pod: ObjectMeta) -> bool:
 
 
 def taint_changes(node: Node, ours: Sequence[Taint] = ()) -> TaintChanges:
-    """Taints to put on the node for gates that were given up, and to take off when they hold after all.
+    """Return taints to add for gates that timed out, and to remove when their conditions hold after all.
 
     A gate that fails again after it was given up keeps its taint until it holds. `ours` are the taints that were put
     there for gates: only those are ever taken off. They go when their gate holds, is gone, or has another taint or
@@ -260,7 +260,7 @@ def _is_equal(one: Taint, other: Taint) -> bool:
 
 
 def warned(node: Node) -> list[str]:
-    """The gates that were given up with nothing but a warning."""
+    """Return the gates that were given up with nothing but a warning."""
     return [
         view.gate.condition_type
         for view in views(node.spec.readiness_gates, node.status.conditions)
@@ -269,7 +269,7 @@ def warned(node: Node) -> list[str]:
 
 
 def label_changes(gates: Iterable[NodeReadinessGate], labels: Mapping[str, str]) -> LabelChanges:
-    """Labels the kubelet keeps for the node's gates, each with the value "true"; those of gates that are gone go."""
+    """Return changes to the kubelet's labels for gates (value "true"); labels of removed gates are removed."""
     wanted = {LABEL_PREFIX + gate.condition_type: None for gate in gates}
     put = [key for key in wanted if labels.get(key) != "true"]
     remove = [key for key in labels if key.startswith(LABEL_PREFIX) and "/" in key and key not in wanted]

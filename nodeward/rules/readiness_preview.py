@@ -23,7 +23,7 @@ from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.core_v1.references import Taint
 from nodeward.api.readiness_v1alpha1 import AffectedPod, AffectedPods, DryRunResults
 from nodeward.rules.affinity import fits_node
-from nodeward.rules.readiness_rules import Action, Finding, Rule, action_for, find
+from nodeward.rules.readiness_rules import Finding, Rule, RuleAction, action_for, find
 from nodeward.rules.taints import NO_EXECUTE, blocking_taint, seconds_until_eviction
 
 #: So many pods of each sort are named in a status; all are counted.
@@ -36,7 +36,7 @@ class NodeForecast:
 
     name: str
     finding: Finding
-    action: Action
+    action: RuleAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Forecast:
     held: tuple[AffectedPod, ...]
     evicted: tuple[AffectedPod, ...]
 
-    def count(self, action: Action) -> int:
+    def count(self, action: RuleAction) -> int:
         return sum(each.action is action for each in self.nodes)
 
     @property
@@ -56,8 +56,8 @@ class Forecast:
         return sum(each.finding.missing > 0 for each in self.nodes)
 
     def summary(self) -> str:
-        """As node-readiness-controller words it, and what becomes of pods."""
-        add, remove = self.count(Action.ADD), self.count(Action.REMOVE)
+        """Return the summary in node-readiness-controller's words, with the effect on pods."""
+        add, remove = self.count(RuleAction.ADD), self.count(RuleAction.REMOVE)
         parts = [
             text
             for number, text in (
@@ -72,11 +72,11 @@ class Forecast:
         return ", ".join(parts) or "No changes needed"
 
     def results(self) -> DryRunResults:
-        """For the rule's status."""
+        """Return the results for the rule's status."""
         return DryRunResults(
             affected_nodes=len(self.nodes),
-            taints_to_add=self.count(Action.ADD),
-            taints_to_remove=self.count(Action.REMOVE),
+            taints_to_add=self.count(RuleAction.ADD),
+            taints_to_remove=self.count(RuleAction.REMOVE),
             risky_operations=self.risky,
             summary=self.summary(),
             pods_held=AffectedPods(count=len(self.held), pods=list(self.held[:NAMED_PODS])),
@@ -85,7 +85,7 @@ class Forecast:
 
 
 def forecast(rule: Rule, nodes: Iterable[Node], pods: Iterable[Pod], *, numeric: bool) -> Forecast:
-    """What the rule would do; `numeric`: whether tolerations may compare numbers."""
+    """Return what the rule would do; `numeric`: whether tolerations may compare numbers."""
     found: list[NodeForecast] = []
     closing: dict[str, Node] = {}
     for node in sorted(nodes, key=lambda each: each.metadata.name):
@@ -94,7 +94,7 @@ def forecast(rule: Rule, nodes: Iterable[Node], pods: Iterable[Pod], *, numeric:
         finding = find(rule, node)
         action = action_for(rule, finding)
         found.append(NodeForecast(node.metadata.name, finding, action))
-        if action is Action.ADD:
+        if action is RuleAction.ADD:
             closing[node.metadata.name] = node
     held: list[AffectedPod] = []
     evicted: list[AffectedPod] = []
@@ -110,7 +110,7 @@ def _by_place(pod: AffectedPod) -> tuple[str, str]:
 
 
 def _accepts(pod: Pod, nodes: Iterable[Node]) -> bool:
-    """Whether the pod would take one of the nodes."""
+    """Tell whether the pod would take one of the nodes."""
     spec = pod.spec
     if not spec.node_selector and (spec.affinity is None or spec.affinity.node_affinity is None):
         return True

@@ -38,7 +38,7 @@ COMPLETED_PREFIX: Final = "readiness.k8s.io/bootstrap-completed-"
 UNKNOWN: Final = "Unknown"
 
 
-class Action(Enum):
+class RuleAction(Enum):
     """What is to be done to a node."""
 
     NOTHING = "nothing"
@@ -89,16 +89,16 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class RuleDecision:
     """What a rule wants of a node. No finding: the node is none of its nodes any more."""
 
     rule: Rule
     finding: Finding | None
-    action: Action
+    action: RuleAction
 
 
 def compiled(rule: NodeReadinessRule) -> Rule:
-    """Raises `SelectorError` for a selector that cannot be."""
+    """Compile a rule. Raises `SelectorError` for an invalid selector."""
     spec, meta = rule.spec, rule.metadata
     return Rule(
         name=meta.name,
@@ -123,7 +123,7 @@ def has_taint(rule: Rule, node: Node) -> bool:
 
 
 def find(rule: Rule, node: Node) -> Finding:
-    """How the node stands with the rule, whether or not it is one of its nodes."""
+    """Return how the node stands with the rule, whether or not it is one of its nodes."""
     reported = {each.type: each.status for each in node.status.conditions}
     results: list[ConditionEvaluationResult] = []
     unsatisfied: list[str] = []
@@ -151,51 +151,51 @@ def find(rule: Rule, node: Node) -> Finding:
     )
 
 
-def action_for(rule: Rule, finding: Finding) -> Action:
-    """What the rule alone would do, dry run or not."""
+def action_for(rule: Rule, finding: Finding) -> RuleAction:
+    """Return what the rule alone would do, dry run or not."""
     if rule.is_leaving:
-        return Action.REMOVE if finding.has_taint else Action.NOTHING
+        return RuleAction.REMOVE if finding.has_taint else RuleAction.NOTHING
     if finding.is_satisfied:
         if finding.has_taint:
-            return Action.REMOVE
+            return RuleAction.REMOVE
         is_news = rule.is_bootstrap and not finding.is_completed
-        return Action.COMPLETE if is_news else Action.NOTHING
-    return Action.NOTHING if finding.has_taint or finding.is_completed else Action.ADD
+        return RuleAction.COMPLETE if is_news else RuleAction.NOTHING
+    return RuleAction.NOTHING if finding.has_taint or finding.is_completed else RuleAction.ADD
 
 
-def decide(rules: Iterable[Rule], node: Node, was_managed: Callable[[Rule], bool]) -> list[Decision]:
-    """What the rules that change nodes want of this one; `was_managed` is whether a rule had it among its nodes."""
-    decisions: list[Decision] = []
+def decide(rules: Iterable[Rule], node: Node, was_managed: Callable[[Rule], bool]) -> list[RuleDecision]:
+    """Return what the enforcing rules want of this node; `was_managed`: whether a rule had selected it."""
+    decisions: list[RuleDecision] = []
     held: list[Taint] = []
     for rule in rules:
         if not rule.changes_nodes:
             continue
         if rule.selects(node):
             finding = find(rule, node)
-            decisions.append(Decision(rule, finding, action_for(rule, finding)))
+            decisions.append(RuleDecision(rule, finding, action_for(rule, finding)))
             if not rule.is_leaving and not finding.is_satisfied and not finding.is_completed:
                 held.append(rule.taint)
         elif was_managed(rule):
-            gone = Action.REMOVE if has_taint(rule, node) else Action.NOTHING
-            decisions.append(Decision(rule, None, gone))
+            gone = RuleAction.REMOVE if has_taint(rule, node) else RuleAction.NOTHING
+            decisions.append(RuleDecision(rule, None, gone))
     return [
-        Decision(each.rule, each.finding, Action.NOTHING)
-        if each.action is Action.REMOVE and any(is_same(each.rule.taint, taint) for taint in held)
+        RuleDecision(each.rule, each.finding, RuleAction.NOTHING)
+        if each.action is RuleAction.REMOVE and any(is_same(each.rule.taint, taint) for taint in held)
         else each
         for each in decisions
     ]
 
 
-def patch_for(decision: Decision, node: Node, now: str) -> dict[str, Any]:
-    """A merge patch that holds only for the version of the node it was worked out from."""
+def patch_for(decision: RuleDecision, node: Node, now: str) -> dict[str, Any]:
+    """Return a merge patch that holds only for the version of the node it was worked out from."""
     rule, meta = decision.rule, node.metadata
     metadata: dict[str, Any] = {"uid": meta.uid, "resourceVersion": meta.resource_version}
     patch: dict[str, Any] = {"metadata": metadata}
-    if decision.action is Action.ADD:
+    if decision.action is RuleAction.ADD:
         new = Taint(key=rule.taint.key, value=rule.taint.value, effect=rule.taint.effect, time_added=now)
         patch["spec"] = {"taints": [*node.spec.taints, new]}
         return patch
-    if decision.action is Action.REMOVE:
+    if decision.action is RuleAction.REMOVE:
         patch["spec"] = {"taints": without(node.spec.taints, rule.taint)}
     if completes(decision):
         metadata["annotations"] = {
@@ -204,8 +204,8 @@ def patch_for(decision: Decision, node: Node, now: str) -> dict[str, Any]:
     return patch
 
 
-def completes(decision: Decision) -> bool:
-    """Whether the node passes a bootstrap-only rule by this, for the first time."""
+def completes(decision: RuleDecision) -> bool:
+    """Tell whether the node passes a bootstrap-only rule by this, for the first time."""
     rule, finding = decision.rule, decision.finding
     return (
         rule.is_bootstrap
@@ -217,7 +217,7 @@ def completes(decision: Decision) -> bool:
 
 
 def conflict(rule: NodeReadinessRule, other: NodeReadinessRule) -> str:
-    """Why both cannot be; empty if they can."""
+    """Return why the two rules conflict; empty if they do not."""
     mine, theirs = rule.spec.taint, other.spec.taint
     if rule.metadata.name == other.metadata.name or not is_same(mine, theirs):
         return ""

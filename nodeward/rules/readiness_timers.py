@@ -24,7 +24,7 @@ from nodeward.base.duration import SECOND_NS
 from nodeward.rules.readiness import NODE_RESTARTED, GateState, is_ready, state_of
 
 
-class Phase(Enum):
+class GateTimerPhase(Enum):
     """Where the timer of one gate is."""
 
     RUNS = "runs"
@@ -37,8 +37,8 @@ class Phase(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Timer:
-    phase: Phase
+class GateTimer:
+    phase: GateTimerPhase
     started_ns: int
 
 
@@ -47,14 +47,14 @@ class Timers:
     """The timers of one node in one kubelet run."""
 
     was_ready: bool = False
-    of: Mapping[str, Timer] = field(default_factory=lambda: MappingProxyType({}))
+    of: Mapping[str, GateTimer] = field(default_factory=lambda: MappingProxyType({}))
 
     def next_expiry_ns(self, gates: Iterable[NodeReadinessGate]) -> int | None:
-        """When to ask again at the latest; None if no timer runs."""
+        """Return when to ask again at the latest; None if no timer runs."""
         ends = [
             timer.started_ns + _timeout_ns(gate)
             for gate in gates
-            if (timer := self.of.get(gate.condition_type)) is not None and timer.phase is Phase.RUNS
+            if (timer := self.of.get(gate.condition_type)) is not None and timer.phase is GateTimerPhase.RUNS
         ]
         return min(ends, default=None)
 
@@ -65,29 +65,29 @@ def advance(
     conditions: Sequence[NodeCondition],
     now_ns: int,
 ) -> tuple[Timers, list[str]]:
-    """The timers after a look at the node, and the condition types to be written as given up."""
+    """Return the timers after a look at the node, and the condition types to be written as given up."""
     was_ready = timers.was_ready or is_ready(conditions)
     if not was_ready:
         return timers, []
     known = {condition.type: condition for condition in conditions}
-    after: dict[str, Timer] = {}
+    after: dict[str, GateTimer] = {}
     for gate in gates:
         name = gate.condition_type
         before = timers.of.get(name)
         after[name] = _step(before, state_of(known.get(name)), _timeout_ns(gate), now_ns)
-    expired = [name for name, timer in after.items() if timer.phase is Phase.EXPIRED]
+    expired = [name for name, timer in after.items() if timer.phase is GateTimerPhase.EXPIRED]
     return Timers(was_ready, MappingProxyType(after)), expired
 
 
-def _step(timer: Timer | None, state: GateState, timeout_ns: int, now_ns: int) -> Timer:
+def _step(timer: GateTimer | None, state: GateState, timeout_ns: int, now_ns: int) -> GateTimer:
     if state is GateState.HOLDS:
-        return Timer(Phase.SETTLED, now_ns)
+        return GateTimer(GateTimerPhase.SETTLED, now_ns)
     if state is GateState.GIVEN_UP:
-        return Timer(Phase.WRITTEN, now_ns)
-    if timer is None or timer.phase is Phase.WRITTEN:
-        timer = Timer(Phase.RUNS, now_ns)
-    if timer.phase is Phase.RUNS and now_ns - timer.started_ns >= timeout_ns:
-        return Timer(Phase.EXPIRED, now_ns)
+        return GateTimer(GateTimerPhase.WRITTEN, now_ns)
+    if timer is None or timer.phase is GateTimerPhase.WRITTEN:
+        timer = GateTimer(GateTimerPhase.RUNS, now_ns)
+    if timer.phase is GateTimerPhase.RUNS and now_ns - timer.started_ns >= timeout_ns:
+        return GateTimer(GateTimerPhase.EXPIRED, now_ns)
     return timer
 
 
@@ -96,7 +96,7 @@ def _timeout_ns(gate: NodeReadinessGate) -> int:
 
 
 def unsettled_by_reboot(gates: Iterable[NodeReadinessGate], conditions: Iterable[NodeCondition]) -> list[str]:
-    """After a boot: the condition types that become Unknown with reason NodeRestarted.
+    """Return the condition types that become Unknown with reason NodeRestarted after a boot.
 
     Only conditions that are there are touched; a missing one says already that nobody knows.
     """

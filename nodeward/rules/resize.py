@@ -23,7 +23,7 @@ WHOLE_POD: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ResizeChange:
     """One amount that differs. `before` or `after` is None where nothing was, or is, said."""
 
     container: str
@@ -40,10 +40,10 @@ class Change:
         return self.after > self.before
 
 
-def changes(old: PodSpec, new: PodSpec) -> list[Change]:
-    """Every amount that differs, containers in order of the new spec, then the pod as a whole."""
+def changes(old: PodSpec, new: PodSpec) -> list[ResizeChange]:
+    """Return every amount that differs, containers in order of the new spec, then the pod as a whole."""
     before = {each.name: each for each in (*old.init_containers, *old.containers)}
-    found: list[Change] = []
+    found: list[ResizeChange] = []
     for container in (*new.init_containers, *new.containers):
         known = before.get(container.name)
         if known is not None:
@@ -56,7 +56,7 @@ def changes(old: PodSpec, new: PodSpec) -> list[Change]:
 
 
 def why_not_in_place(old: PodSpec, new: PodSpec) -> str:
-    """Why these changes cannot be made to a running pod; "" if they can."""
+    """Return why these changes cannot be made to a running pod; "" if they can."""
     if _names(old.containers) != _names(new.containers) or _names(old.init_containers) != _names(
         new.init_containers
     ):
@@ -73,12 +73,12 @@ def why_not_in_place(old: PodSpec, new: PodSpec) -> str:
 
 
 def keeps_qos(old: PodSpec, new: PodSpec) -> bool:
-    """Whether both specs get the same quality of service."""
+    """Tell whether both specs get the same quality of service."""
     return qos_class(old) == qos_class(new)
 
 
-def restarts(container: Container, changed: Sequence[Change]) -> bool:
-    """Whether the container asked to be started anew when one of these changes is made to it."""
+def restarts(container: Container, changed: Sequence[ResizeChange]) -> bool:
+    """Tell whether the container asked to be started anew when one of these changes is made to it."""
     touched = {change.resource for change in changed if change.container == container.name}
     return any(
         policy.resource_name in touched and policy.restart_policy == "RestartContainer"
@@ -98,8 +98,8 @@ def _of_pod(spec: PodSpec, side: str) -> Mapping[str, Quantity]:
 
 def _differences(
     container: str, side: str, before: Mapping[str, Quantity], after: Mapping[str, Quantity]
-) -> Iterator[Change]:
+) -> Iterator[ResizeChange]:
     for resource in sorted({*before, *after}):
         old, new = before.get(resource), after.get(resource)
         if old != new:
-            yield Change(container, side, resource, old, new)
+            yield ResizeChange(container, side, resource, old, new)

@@ -21,13 +21,13 @@ def is_hugepages(name: str) -> bool:
 
 
 def is_native(name: str) -> bool:
-    """Kubernetes' own: no domain, or one of kubernetes.io."""
+    """Tell whether the resource is Kubernetes' own: no domain, or one of kubernetes.io."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 @lru_cache(maxsize=1024)
 def is_extended(name: str) -> bool:
-    """A resource somebody else defined, counted in whole units."""
+    """Return a resource somebody else defined, counted in whole units."""
     if is_native(name) or name.startswith("requests."):
         return False
     return not label_key_faults(f"requests.{name}")

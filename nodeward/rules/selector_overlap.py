@@ -17,7 +17,7 @@ _MOST: Final = 2**63 - 1
 
 
 def overlap(one: Labels, other: Labels) -> bool:
-    """Whether some labels match both. A selector that contradicts itself matches nothing, so it overlaps nothing."""
+    """Tell whether some labels match both. A selector that contradicts itself matches nothing."""
     by_key: dict[str, list[Requirement]] = {}
     for requirement in (*one.requirements, *other.requirements):
         by_key.setdefault(requirement.key, []).append(requirement)
@@ -25,7 +25,7 @@ def overlap(one: Labels, other: Labels) -> bool:
 
 
 def _is_possible(requirements: Sequence[Requirement]) -> bool:
-    """Whether a label can be so, or be absent, that all of this holds. All requirements are about one key."""
+    """Tell whether a label can be so, or be absent, that all of this holds. All requirements are about one key."""
     if any(each.operator == "!" for each in requirements):
         return all(each.operator in ("!", "!=", "notin") for each in requirements)
     refused = {value for each in requirements if each.operator in ("!=", "notin") for value in each.values}

@@ -26,7 +26,7 @@ _INTEGER: Final = re.compile("[+-]?[0-9]{1,40}")
 
 
 def label_number(text: str) -> int | None:
-    """A label as Go reads a number of 64 bits: signs and leading zeros are fine, unlike in tolerations."""
+    """Return a label as Go reads a number of 64 bits: signs and leading zeros are fine, unlike in tolerations."""
     if _INTEGER.fullmatch(text) is None:
         return None
     number = int(text)
@@ -224,7 +224,7 @@ def _checked(requirement: Requirement) -> Requirement:
 
 
 def parse_labels(text: str) -> Labels:
-    """The label selector in a query; empty text selects everything."""
+    """Return the label selector in a query; empty text selects everything."""
     return _Parser(text).parse() if text else EVERYTHING
 
 
@@ -232,7 +232,7 @@ _STRUCT_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotE
 
 
 def from_label_selector(selector: LabelSelector | None) -> Labels | None:
-    """The selector of a spec. None selects nothing (and is given back); an empty one selects everything."""
+    """Return the selector of a spec. None selects nothing (and is given back); an empty one selects everything."""
     if selector is None:
         return None
     requirements = [Requirement(key, "=", (value,)) for key, value in sorted(selector.match_labels.items())]
@@ -245,13 +245,13 @@ def from_label_selector(selector: LabelSelector | None) -> Labels | None:
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Whether a well-formed selector selects these labels; one that is absent selects nothing."""
+    """Tell whether a well-formed selector selects these labels; one that is absent selects nothing."""
     compiled = from_label_selector(selector)
     return compiled is not None and compiled.matches(labels)
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class FieldSelector:
     """A field selector: pairs that must all hold. `(path, value, is_equal)`."""
 
     terms: tuple[tuple[str, str, bool], ...] = ()
@@ -264,17 +264,17 @@ class Fields:
         return all((value_of(path) == value) == is_equal for path, value, is_equal in self.terms)
 
     def exact(self, path: str) -> str | None:
-        """The one value `path` must have, if the selector says so."""
+        """Return the one value `path` must have, if the selector requires one."""
         return next((value for name, value, is_equal in self.terms if name == path and is_equal), None)
 
     def __str__(self) -> str:
         return ",".join(f"{path}{'=' if is_equal else '!='}{value}" for path, value, is_equal in self.terms)
 
 
-def parse_fields(text: str, known: Iterable[str]) -> Fields:
-    """The field selector in a query; a path that is not `known` is an error."""
+def parse_fields(text: str, known: Iterable[str]) -> FieldSelector:
+    """Return the field selector in a query; a path that is not `known` is an error."""
     if not text:
-        return Fields()
+        return FieldSelector()
     supported = frozenset(known)
     found = any_fields(text)
     for path, _, _ in found.terms:
@@ -283,8 +283,8 @@ def parse_fields(text: str, known: Iterable[str]) -> Fields:
     return found
 
 
-def any_fields(text: str) -> Fields:
-    """A field selector of whatever paths."""
+def any_fields(text: str) -> FieldSelector:
+    """Return a field selector of whatever paths."""
     terms: list[tuple[str, str, bool]] = []
     for part in _split_unescaped(text):
         if not part:
@@ -293,7 +293,7 @@ def any_fields(text: str) -> Fields:
         if match is None:
             raise SelectorError(f"invalid selector: '{text}'; can't understand '{part}'")
         terms.append((match[1], re.sub(r"\\(.)", r"\1", match[3]), match[2] != "!="))
-    return Fields(tuple(terms))
+    return FieldSelector(tuple(terms))
 
 
 def _split_unescaped(text: str) -> list[str]:

@@ -31,7 +31,7 @@ UPGRADE_ORDER: Final = (
 
 
 def minor(version: str) -> int:
-    """The number behind "1."; a version may have a leading v and a patch."""
+    """Return the number behind "1."; a version may have a leading v and a patch."""
     parts = version.removeprefix("v").split(".")
     if len(parts) < 2 or parts[0] != "1" or not (parts[1].isascii() and parts[1].isdigit()):
         raise ConfigError(f'version "{version}" is not of the form 1.minor, such as 1.37')
@@ -39,13 +39,13 @@ def minor(version: str) -> int:
 
 
 def knows(version: str, gate: str) -> bool:
-    """Whether a component of this version has heard of the feature, on or off."""
+    """Tell whether a component of this version has heard of the feature, on or off."""
     known = CATALOGUE.get(gate)
     return known is not None and bool(known.specs) and known.specs[0].since <= minor(version)
 
 
 def skew_problems(api_servers: Sequence[str], component: str, version: str) -> list[str]:
-    """What is wrong with a component of this version beside API servers of those; nothing is an empty list."""
+    """Return what is wrong with a component of this version beside API servers of those; nothing is an empty list."""
     if not api_servers:
         return []
     mine, minors = minor(version), [minor(each) for each in api_servers]
@@ -73,6 +73,6 @@ def _sentence(component: str, mine: int, oldest: int, newest: int, rule: str) ->
 
 
 def next_to_upgrade(versions: Mapping[str, str], target: str) -> list[str]:
-    """The components still below the target, in the order they should be upgraded."""
+    """Return the components still below the target, in the order they should be upgraded."""
     goal = minor(target)
     return [name for name in UPGRADE_ORDER if name in versions and minor(versions[name]) < goal]

@@ -29,7 +29,7 @@ _Key: TypeAlias = tuple[tuple[str, str, str, str], ...]
 REMEMBERED: Final = 4096
 
 
-class Judged(NamedTuple):
+class TaintSetMatches(NamedTuple):
     """What a list of tolerations means for every taint set, by the id of the set."""
 
     #: whether a pod may be scheduled there
@@ -47,13 +47,13 @@ class TaintSets:
         self._numeric = numeric
         self._ids: dict[tuple[tuple[str, str, str], ...], int] = {}
         self._sets: list[tuple[Taint, ...]] = []
-        self._answers: dict[_Key, Judged] = {}
+        self._answers: dict[_Key, TaintSetMatches] = {}
 
     def __len__(self) -> int:
         return len(self._sets)
 
     def id_of(self, taints: Sequence[Taint]) -> int:
-        """The id of a set; nodes with equal taints in equal order share one. Times do not count."""
+        """Return the id of a set; nodes with equal taints in equal order share one. Times do not count."""
         key = _key(taints)
         found = self._ids.get(key)
         if found is None:
@@ -72,15 +72,15 @@ class TaintSets:
         return fresh.astype(np.int32)
 
     def are_tolerated(self, tolerations: Sequence[Toleration], ids: Ids) -> Answers:
-        """For each node, by the id of its set: may a pod with these tolerations be scheduled there?"""
+        """Return for each node, by the id of its taint set, whether a pod with these tolerations may be scheduled."""
         return self.judge(tolerations).fits[ids]
 
     def unwelcome(self, tolerations: Sequence[Toleration], ids: Ids) -> Counts:
-        """For each node: how many PreferNoSchedule taints the pod does not put up with."""
+        """Return for each node how many PreferNoSchedule taints the pod does not tolerate."""
         return self.judge(tolerations).unwelcome[ids]
 
-    def judge(self, tolerations: Sequence[Toleration]) -> Judged:
-        """The answers for every set, by its id: who wants to look up one node, or all of them twice, starts here."""
+    def judge(self, tolerations: Sequence[Toleration]) -> TaintSetMatches:
+        """Return the answers for every taint set, by its id, for callers that look up single nodes or ask twice."""
         import numpy as np
 
         key = tuple((each.key, each.operator, each.value, each.effect) for each in tolerations)
@@ -99,10 +99,10 @@ class TaintSets:
             blocking = known.blocking + blocking
         elif len(self._answers) >= REMEMBERED:
             self._answers.clear()
-        found = self._answers[key] = Judged(fits, counts, blocking)
+        found = self._answers[key] = TaintSetMatches(fits, counts, blocking)
         return found
 
 
 def _key(taints: Sequence[Taint]) -> tuple[tuple[str, str, str], ...]:
-    """What tells sets apart."""
+    """Return what tells sets apart."""
     return tuple((taint.key, taint.value, taint.effect) for taint in taints)

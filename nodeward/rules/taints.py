@@ -23,14 +23,14 @@ T = TypeVar("T", bound=AnyTaint)
 
 
 def with_effect(taints: Iterable[T], *effects: str) -> list[T]:
-    """The taints that have one of these effects."""
+    """Return the taints that have one of these effects."""
     return [taint for taint in taints if taint.effect in effects]
 
 
 def untolerated(
     taints: Iterable[T], tolerations: Sequence[AnyToleration], *effects: str, numeric: bool
 ) -> Iterator[T]:
-    """The taints with one of these effects that nothing covers, as they are listed."""
+    """Return the taints with one of these effects that nothing covers, as they are listed."""
     for taint in taints:
         if taint.effect in effects and first_tolerating(tolerations, taint, numeric=numeric) is None:
             yield taint
@@ -39,17 +39,17 @@ def untolerated(
 def first_untolerated(
     taints: Iterable[T], tolerations: Sequence[AnyToleration], *effects: str, numeric: bool
 ) -> T | None:
-    """The first taint with one of these effects that nothing covers; None if the pod puts up with all of them."""
+    """Return the first taint with one of these effects that is not tolerated; None if all are."""
     return next(untolerated(taints, tolerations, *effects, numeric=numeric), None)
 
 
 def blocking_taint(taints: Iterable[T], tolerations: Sequence[AnyToleration], *, numeric: bool) -> T | None:
-    """The taint that keeps a pod from being scheduled here, if any."""
+    """Return the taint that keeps a pod from being scheduled here, if any."""
     return first_untolerated(taints, tolerations, *BLOCKING, numeric=numeric)
 
 
 def unwelcome(taints: Iterable[AnyTaint], tolerations: Iterable[AnyToleration], *, numeric: bool) -> int:
-    """How many PreferNoSchedule taints the pod does not put up with: the fewer, the better the node."""
+    """Return how many PreferNoSchedule taints the pod does not put up with: the fewer, the better the node."""
     asked = [each for each in tolerations if each.effect in ("", PREFER_NO_SCHEDULE)]
     return sum(
         first_tolerating(asked, taint, numeric=numeric) is None
@@ -61,7 +61,7 @@ def unwelcome(taints: Iterable[AnyTaint], tolerations: Iterable[AnyToleration], 
 def seconds_until_eviction(
     taints: Iterable[AnyTaint], tolerations: Sequence[AnyToleration], *, numeric: bool
 ) -> int | None:
-    """How long a running pod may stay: 0 means it goes now, None that it may stay for good.
+    """Return how long a running pod may stay: 0 means it goes now, None that it may stay for good.
 
     Every NoExecute taint must be covered, and the shortest of the seconds counts; none or less means now.
     """
@@ -79,10 +79,10 @@ def seconds_until_eviction(
 
 
 def is_same(one: AnyTaint, other: AnyTaint) -> bool:
-    """Whether both are the same taint, perhaps with another value or time."""
+    """Tell whether both are the same taint, perhaps with another value or time."""
     return one.key == other.key and one.effect == other.effect
 
 
 def without(taints: Iterable[T], gone: AnyTaint) -> list[T]:
-    """The taints, less one."""
+    """Return the taints, less one."""
     return [taint for taint in taints if not is_same(taint, gone)]

@@ -47,7 +47,7 @@ T = TypeVar("T", bound=AnyToleration)
 
 
 def canonical_int64(text: str) -> int | None:
-    """The number a value stands for; None unless it is written in the one way numbers are compared in."""
+    """Return the number a value stands for; None unless it is written in the one way numbers are compared in."""
     if len(text) > _LONGEST:
         return None
     try:
@@ -59,7 +59,7 @@ def canonical_int64(text: str) -> int | None:
 
 
 def tolerates(toleration: AnyToleration, taint: AnyTaint, *, numeric: bool) -> bool:
-    """Whether this one toleration covers this one taint. An empty key or effect covers all of them."""
+    """Tell whether this one toleration covers this one taint. An empty key or effect covers all of them."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -78,7 +78,7 @@ def tolerates(toleration: AnyToleration, taint: AnyTaint, *, numeric: bool) -> b
 
 
 def first_tolerating(tolerations: Iterable[T], taint: AnyTaint, *, numeric: bool) -> T | None:
-    """The toleration that decides: the first that covers the taint, as they are listed."""
+    """Return the toleration that decides: the first that covers the taint, as they are listed."""
     for toleration in tolerations:
         if tolerates(toleration, taint, numeric=numeric):
             return toleration
@@ -86,12 +86,12 @@ def first_tolerating(tolerations: Iterable[T], taint: AnyTaint, *, numeric: bool
 
 
 def compares_numbers(tolerations: Iterable[AnyToleration]) -> bool:
-    """Whether one of the tolerations uses `Lt` or `Gt`."""
+    """Tell whether one of the tolerations uses `Lt` or `Gt`."""
     return any(toleration.operator in NUMERIC for toleration in tolerations)
 
 
 def has_unreadable_value(taint: AnyTaint, tolerations: Iterable[AnyToleration]) -> bool:
-    """Whether an `Lt` or `Gt` toleration is meant for this taint, and the taint's value is no number to compare with.
+    """Tell whether an `Lt` or `Gt` toleration has this taint's key, but the taint's value is not a number.
 
     Then the toleration does not match, whatever its threshold: an administrator should hear of it.
     """

@@ -38,7 +38,7 @@ class ClaimUse(NamedTuple):
 
 
 def claims_of(pod: Pod) -> list[ClaimUse]:
-    """The claims of a pod, in the order of its volumes."""
+    """Return the claims of a pod, in the order of its volumes."""
     found: list[ClaimUse] = []
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
@@ -49,7 +49,7 @@ def claims_of(pod: Pod) -> list[ClaimUse]:
 
 
 def ownership_fault(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """Why a claim that should have been made for this pod alone is somebody else's; "" if it is not."""
+    """Return why an ephemeral volume's claim does not belong to this pod; "" if it does."""
     mine, theirs = pod.metadata, claim.metadata
     if any(each.controller and each.uid == mine.uid for each in theirs.owner_references):
         return ""
@@ -74,7 +74,7 @@ def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
 
 
 def is_reserved_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume names this claim; one that names no uid takes whoever has the name."""
+    """Tell whether the volume names this claim; one that names no uid takes whoever has the name."""
     wanted = volume.spec.claim_ref
     return (
         wanted is not None
@@ -84,7 +84,7 @@ def is_reserved_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> b
 
 
 def is_reachable(volume: PersistentVolume, node: Node) -> bool:
-    """Whether the volume can be used on the node, as far as the node's labels tell."""
+    """Tell whether the volume can be used on the node, as far as the node's labels tell."""
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return True
@@ -96,14 +96,14 @@ def size(claim: PersistentVolumeClaim) -> Quantity:
 
 
 def selector_of(claim: PersistentVolumeClaim) -> Labels | None:
-    """Which volumes the claim wants by label (None: any). Raises `SelectorError`."""
+    """Return which volumes the claim wants by label (None: any). Raises `SelectorError`."""
     return from_label_selector(claim.spec.selector)
 
 
 def could_serve(
     claim: PersistentVolumeClaim, volume: PersistentVolume, *, with_attributes_class: bool
 ) -> bool:
-    """Whether the volume may serve the claim on a node that can reach it."""
+    """Tell whether the volume may serve the claim on a node that can reach it."""
     spec, wanted = volume.spec, claim.spec
     if spec.claim_ref is not None and not is_reserved_for(volume, claim):
         return False
@@ -130,7 +130,7 @@ def could_serve(
 def by_preference(
     claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume], *, with_attributes_class: bool = True
 ) -> list[PersistentVolume]:
-    """The volumes that could serve the claim, the best first: one reserved for it, else the smallest.
+    """Return the volumes that could serve the claim, the best first: one reserved for it, else the smallest.
 
     If one is reserved for the claim, no other comes into question.
     """
@@ -146,14 +146,14 @@ def by_preference(
 def match(
     preferred: Sequence[PersistentVolume], node: Node, taken: Collection[str] = ()
 ) -> PersistentVolume | None:
-    """The first of them that the node can reach and nobody has taken."""
+    """Return the first of them that the node can reach and nobody has taken."""
     return next(
         (each for each in preferred if each.metadata.name not in taken and is_reachable(each, node)), None
     )
 
 
 def allows_node(storage: StorageClass, labels: Mapping[str, str]) -> bool:
-    """Whether volumes of the class may be made for a node with these labels."""
+    """Tell whether volumes of the class may be made for a node with these labels."""
     terms = storage.allowed_topologies
     return not terms or any(
         bool(term.match_label_expressions)

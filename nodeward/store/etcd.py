@@ -19,22 +19,29 @@ import grpc
 
 from nodeward.base.errors import NodewardError
 from nodeward.base.invariant import invariant
-from nodeward.store.etcd_stream import Stream
+from nodeward.store.etcd_stream import EtcdWatchStream
 from nodeward.store.etcd_wire import messages
-from nodeward.store.etcd_wire.members import CALL_SECONDS, Lost, Members, Pauses, Refused, Tls
+from nodeward.store.etcd_wire.members import (
+    CALL_SECONDS,
+    EtcdConnectionLost,
+    EtcdMembers,
+    EtcdRefused,
+    EtcdTls,
+    RetryPauses,
+)
 from nodeward.store.feed import Feed
 from nodeward.store.interface import (
     Compacted,
-    Event,
     FutureRevision,
     KeyValue,
     OutcomeUnknown,
     Page,
     Revision,
     StoreClosed,
+    StoreEvent,
     StoreUnavailable,
+    StoreWatch,
     ValueTooLarge,
-    Watch,
     WriteResult,
 )
 from nodeward.store.keys import check_key, prefix_end
@@ -60,7 +67,7 @@ class EtcdStore:
         endpoints: Sequence[str],
         *,
         root: str = "",
-        tls: Tls | None = None,
+        tls: EtcdTls | None = None,
         call_seconds: float = CALL_SECONDS,
     ) -> None:
         """`call_seconds`: how long a call with all its attempts may take."""
@@ -77,7 +84,7 @@ class EtcdStore:
 
     async def open(self) -> None:
         invariant(not self._opened, "a store is opened once; make a new one")
-        self._members = Members(self._endpoints, self._tls, self._call_seconds)
+        self._members = EtcdMembers(self._endpoints, self._tls, self._call_seconds)
         try:
             now = await self._members.ask("Range", _ANY_KEY, _OPEN_SECONDS)
         except NodewardError as error:
@@ -88,7 +95,7 @@ class EtcdStore:
         revision = Revision(now.header.revision)
         self._feed = Feed(self, revision)
         self._recent = RecentEvents(revision)
-        self._stream = Stream(self._members, self._root)
+        self._stream = EtcdWatchStream(self._members, self._root)
         self._compacted = 0  # as far as this store knows; others may have gone further
         self._opened = True
         self._following = asyncio.create_task(self._follow(revision), name="etcd-follow")
@@ -169,27 +176,27 @@ class EtcdStore:
         )
         look = messages.RequestOp(request_range=messages.RangeRequest(key=name))
         request = messages.TxnRequest(compare=[compare], success=[change], failure=[look])
-        pauses = Pauses(self._members.closing, self._call_seconds)
+        pauses = RetryPauses(self._members.closing, self._call_seconds)
         is_repeated = False
         while True:
             try:
                 return await self._members.attempt("Txn", request, pauses.remaining), is_repeated
-            except Lost as error:
+            except EtcdConnectionLost as error:
                 # Repeating is safe: if the attempt did go through, or still does, one of the two comparisons fails.
                 is_repeated = True
                 try:
                     await pauses.wait(error)
                 except StoreUnavailable as given_up:
                     raise _unknown(given_up) from error
-            except (Refused, StoreUnavailable) as error:
+            except (EtcdRefused, StoreUnavailable) as error:
                 if is_repeated:
                     raise _unknown(error) from error
-                raise (_explain(error) if isinstance(error, Refused) else error) from error
+                raise (_explain(error) if isinstance(error, EtcdRefused) else error) from error
 
     async def _find_own(
         self, name: bytes, value: bytes, expected: int, current: KeyValue | None
     ) -> Revision | None:
-        """The revision of a put of ours that went through unheard, though the key may have changed since."""
+        """Return the revision of a put of ours that went through unheard, though the key may have changed since."""
         version = current
         for _ in range(_VERSIONS):
             if version is None or version.mod_revision <= expected:
@@ -200,7 +207,7 @@ class EtcdStore:
                 answer = await self._members.ask(
                     "Range", messages.RangeRequest(key=name, revision=version.mod_revision - 1)
                 )
-            except Refused as error:
+            except EtcdRefused as error:
                 raise OutcomeUnknown("whether a put happened is not known: the answer was lost") from error
             version = self._key_value(answer.kvs[0]) if answer.kvs else None
         raise OutcomeUnknown("whether a put happened is not known: the key has changed too often since")
@@ -228,7 +235,7 @@ class EtcdStore:
             request = messages.RangeRequest(key=low or _NO_END, range_end=stop, limit=wanted, revision=at)
             try:
                 answer = await self._members.ask("Range", request)
-            except Refused as error:
+            except EtcdRefused as error:
                 reason = await self._explain_revision(error, at)
                 if isinstance(reason, Compacted) and not revision:
                     # The newest state was wanted, and was compacted away between two pages: begin again.
@@ -242,18 +249,18 @@ class EtcdStore:
                 return Page(items, Revision(at), following)
             low = answer.kvs[-1].key + b"\x00"
 
-    def watch(self, prefix: str, *, after: int) -> Watch:
+    def watch(self, prefix: str, *, after: int) -> StoreWatch:
         self._check_open()
         return self._feed.watch(prefix, after)
 
-    async def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[Event], Revision]:
+    async def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[StoreEvent], Revision]:
         """Recent events from memory; older ones by following etcd once more, from there up to where the feed is."""
         if after < self._compacted:
             raise Compacted(after, self._compacted)
         if after >= self._recent.base:
             return self._recent.after(prefix, after), self._recent.newest
         goal = min(after + step, self._recent.base)
-        found: list[Event] = []
+        found: list[StoreEvent] = []
         reached = Revision(after)
         async with aclosing(self._stream.follow(reached)) as steps:
             async for events, reached in steps:
@@ -278,7 +285,7 @@ class EtcdStore:
             return
         try:
             await self._members.ask("Compact", messages.CompactionRequest(revision=revision))
-        except Refused as error:
+        except EtcdRefused as error:
             if not _is_compacted(error):
                 raise await self._explain_revision(error, revision) from error
         self._compacted = max(self._compacted, revision)
@@ -299,10 +306,10 @@ class EtcdStore:
     async def _ask(self, call: str, request: Any) -> Any:
         try:
             return await self._members.ask(call, request)
-        except Refused as error:
+        except EtcdRefused as error:
             raise _explain(error) from error
 
-    async def _explain_revision(self, error: Refused, revision: int) -> NodewardError:
+    async def _explain_revision(self, error: EtcdRefused, revision: int) -> NodewardError:
         if _is_compacted(error):
             return await self._find_oldest(revision)
         if "is a future revision" in error.details:
@@ -327,7 +334,7 @@ class EtcdStore:
         return StoreUnavailable(f"revision {revision} has been compacted, and etcd does not say how far")
 
 
-def _is_compacted(error: Refused) -> bool:
+def _is_compacted(error: EtcdRefused) -> bool:
     return "has been compacted" in error.details
 
 
@@ -335,8 +342,8 @@ def _unknown(error: NodewardError) -> OutcomeUnknown:
     return OutcomeUnknown(f"whether the write happened is not known: {error}")
 
 
-def _explain(error: Refused) -> NodewardError:
-    """What etcd's refusal means for whoever asked the store."""
+def _explain(error: EtcdRefused) -> NodewardError:
+    """Return what etcd's refusal means for whoever asked the store."""
     if "request is too large" in error.details or "larger than max" in error.details:
         return ValueTooLarge(f"etcd takes no value of this size: {error.details}")
     if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED:

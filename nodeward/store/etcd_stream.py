@@ -15,9 +15,9 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from nodeward.store.etcd_wire import messages
-from nodeward.store.etcd_wire.members import Members, pause
-from nodeward.store.etcd_wire.tap import Ended, Tap
-from nodeward.store.interface import EMPTY, Compacted, Event, Revision
+from nodeward.store.etcd_wire.grpc_stream import GrpcStream, StreamEnded
+from nodeward.store.etcd_wire.members import EtcdMembers, pause
+from nodeward.store.interface import EMPTY, Compacted, Revision, StoreEvent
 
 #: after this much silence we ask whether anybody is there
 _SILENCE_SECONDS: Final = 1.0
@@ -28,17 +28,17 @@ _RECONNECT_SECONDS: Final = 0.05
 #: etcd's way to say "all keys"
 _ALL: Final = b"\x00"
 
-Step = tuple[list[Event], Revision]
+Step = tuple[list[StoreEvent], Revision]
 
 
 class _Missed(Exception):
     """Something happened between the revision we know and the beginning of the stream."""
 
 
-class Stream:
+class EtcdWatchStream:
     """Reads etcd's watch; keys outside `root` count for the revision only."""
 
-    def __init__(self, members: Members, root: str) -> None:
+    def __init__(self, members: EtcdMembers, root: str) -> None:
         self._members = members
         self._root = root.encode()
 
@@ -56,13 +56,13 @@ class Stream:
                         yield step
             except _Missed:
                 is_current = False
-            except Ended:
+            except StreamEnded:
                 self._members.avoid(number)
                 await pause(closing, _RECONNECT_SECONDS)
             finally:
                 tap.close()
 
-    async def _read(self, tap: Tap, after: Revision, is_current: bool) -> AsyncGenerator[Step, None]:
+    async def _read(self, tap: GrpcStream, after: Revision, is_current: bool) -> AsyncGenerator[Step, None]:
         # If nothing has happened after `after`, the stream begins at the next revision and is live at once. If
         # something has, starting at `after` itself makes etcd complain exactly if any of it is forgotten.
         start = max(after, EMPTY) + is_current
@@ -78,21 +78,21 @@ class Stream:
                 unanswered += 1
                 tap.send(question)
             else:
-                raise Ended
+                raise StreamEnded
             known = after
-            events: list[Event] = []
+            events: list[StoreEvent] = []
             for answer in answers:
                 if answer.canceled:
                     if answer.compact_revision:
                         raise Compacted(after, answer.compact_revision)
-                    raise Ended
+                    raise StreamEnded
                 if answer.created and is_current and answer.header.revision > known:
                     raise _Missed
                 after = self._decode(answer.events, after, events)
             if after > known:
                 yield events, after
 
-    def _decode(self, raw: Any, after: Revision, events: list[Event]) -> Revision:
+    def _decode(self, raw: Any, after: Revision, events: list[StoreEvent]) -> Revision:
         """Add what is newer than `after` and ours to `events`; the newest revision among all of them."""
         root = self._root
         size = len(root)
@@ -107,7 +107,7 @@ class Stream:
             if key.startswith(root):
                 name = key[size:].decode("utf-8", "replace")
                 if each.type == messages.DELETE:
-                    events.append(Event(revision, name, None, False))
+                    events.append(StoreEvent(revision, name, None, False))
                 else:
-                    events.append(Event(revision, name, kv.value, kv.create_revision == revision))
+                    events.append(StoreEvent(revision, name, kv.value, kv.create_revision == revision))
         return newest

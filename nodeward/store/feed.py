@@ -17,7 +17,7 @@ import types
 from collections.abc import Generator, Sequence
 from typing import Final, Protocol
 
-from nodeward.store.interface import EMPTY, Compacted, Event, Revision, StoreClosed
+from nodeward.store.interface import EMPTY, Compacted, Revision, StoreClosed, StoreEvent
 
 #: events a live watch may keep unread before it is told to read history instead
 UNREAD_LIMIT: Final = 8192
@@ -31,10 +31,10 @@ def let_others_run() -> Generator[None, None, None]:
     yield
 
 
-class History(Protocol):
+class EventHistory(Protocol):
     """What a store remembers of its past."""
 
-    async def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[Event], Revision]:
+    async def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[StoreEvent], Revision]:
         """Events of `prefix` in about `step` revisions that follow `after`, and the revision looked at last.
 
         Raises `Compacted` if they are no longer all there.
@@ -42,7 +42,7 @@ class History(Protocol):
         ...
 
     async def revision(self) -> Revision:
-        """The newest committed revision."""
+        """Return the newest committed revision."""
         ...
 
 
@@ -54,7 +54,7 @@ class FeedWatch:
         self._prefix = prefix
         self._after = max(after, EMPTY)  # everything up to here has been delivered, or was not asked for
         self._behind = self._after < feed.revision
-        self._unread: list[Event] = []
+        self._unread: list[StoreEvent] = []
         self._progress_from: int | None = None  # the revision from which on a progress notice is wanted
         self._failure: Compacted | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -78,20 +78,20 @@ class FeedWatch:
         self._feed.note_progress_wanted(self)
 
     def tell_progress(self, revision: int) -> bool:
-        """The feed has come to `revision`; whether that is as far as this watch wants to hear of."""
+        """Note that the feed has reached `revision`; tell whether this watch waited for it."""
         if self._progress_from is not None and revision < self._progress_from:
             return False
         self.wake()
         return True
 
     def lose(self, known: Revision, until: Revision) -> None:
-        """Events in (known, until] will not be published: if we needed them, reading ends with `Compacted`."""
+        """Note that events in (known, until] are lost; if this watch needs them, it ends with `Compacted`."""
         position = max(self._after, known)
         if not self._behind and position < until:  # who is behind asks history, which may know more
             self._failure = Compacted(position, until)
             self.wake()
 
-    def offer(self, event: Event) -> None:
+    def offer(self, event: StoreEvent) -> None:
         """Take one freshly committed event of our prefix."""
         if self._behind or event.revision <= self._after or self._failure is not None:
             return
@@ -113,7 +113,7 @@ class FeedWatch:
     def __aiter__(self) -> FeedWatch:
         return self
 
-    async def __anext__(self) -> Sequence[Event]:
+    async def __anext__(self) -> Sequence[StoreEvent]:
         while True:
             if self._stopped:
                 raise StopAsyncIteration
@@ -137,7 +137,7 @@ class FeedWatch:
                 self._waiter = asyncio.get_running_loop().create_future()
                 await self._waiter
 
-    async def _catch_up(self) -> Sequence[Event]:
+    async def _catch_up(self) -> Sequence[StoreEvent]:
         events, self._after = await self._feed.history.events_after(self._prefix, self._after, HISTORY_STEP)
         # No await from here to the decision: what is published next is offered to us if we are not behind.
         self._behind = self._after < self._feed.revision
@@ -154,7 +154,7 @@ class FeedWatch:
 class Feed:
     """All watches of one store. `revision` is the newest published revision."""
 
-    def __init__(self, history: History, revision: Revision = EMPTY) -> None:
+    def __init__(self, history: EventHistory, revision: Revision = EMPTY) -> None:
         self.history = history
         self.revision = revision
         self._open = True
@@ -177,7 +177,7 @@ class Feed:
             self._watches.pop(prefix, None)
             self._lengths = tuple(sorted({len(each) for each in self._watches}))
 
-    def publish(self, events: Sequence[Event], revision: Revision) -> None:
+    def publish(self, events: Sequence[StoreEvent], revision: Revision) -> None:
         """Hand the events up to `revision` to the watches they concern: one look-up per length of prefix."""
         watches = self._watches
         if watches:
@@ -200,7 +200,7 @@ class Feed:
             self._progress_wanted.append(watch)
 
     def lose_until(self, revision: Revision) -> None:
-        """The store has forgotten what happened up to `revision` before it could be published."""
+        """Note that the store compacted events up to `revision` before they could be published."""
         known, self.revision = self.revision, revision
         for group in self._watches.values():
             for watch in group:
@@ -211,7 +211,7 @@ class Feed:
             raise StoreClosed("the store is closed")
 
     def close(self) -> None:
-        """Every watch, now and later, ends with `StoreUnavailable`."""
+        """End every watch, now and later, with `StoreUnavailable`."""
         self._open = False
         for group in self._watches.values():
             for watch in group:

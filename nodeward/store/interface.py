@@ -83,7 +83,7 @@ class KeyValue(msgspec.Struct, frozen=True, gc=False):
     mod_revision: Revision
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
+class StoreEvent(msgspec.Struct, frozen=True, gc=False):
     """One committed write. `value` is None for a delete. What was there before is for the watcher to remember."""
 
     revision: Revision
@@ -116,7 +116,7 @@ class WriteResult(msgspec.Struct, frozen=True, gc=False):
     current: KeyValue | None
 
 
-class Watch(Protocol):
+class StoreWatch(Protocol):
     """Events of one prefix, in order, in batches; each batch holds at least one event, or none as progress.
 
     An empty batch is a progress notice: everything up to `revision` has been delivered. Iteration raises
@@ -143,7 +143,7 @@ class Watch(Protocol):
         """
         ...
 
-    def __aiter__(self) -> AsyncIterator[Sequence[Event]]: ...
+    def __aiter__(self) -> AsyncIterator[Sequence[StoreEvent]]: ...
 
     async def aclose(self) -> None:
         """Stop; idempotent."""
@@ -167,7 +167,7 @@ class Store(Protocol):
         ...
 
     async def get(self, key: str) -> KeyValue | None:
-        """The newest committed version of one key."""
+        """Return the newest committed version of one key."""
         ...
 
     async def range(
@@ -193,12 +193,12 @@ class Store(Protocol):
         """Remove if the key's mod revision is `expected` (0 never is). On success `current` is what was removed."""
         ...
 
-    def watch(self, prefix: str, *, after: int) -> Watch:
-        """Every event of `prefix` with a revision greater than `after` (0: from the beginning)."""
+    def watch(self, prefix: str, *, after: int) -> StoreWatch:
+        """Return every event of `prefix` with a revision greater than `after` (0: from the beginning)."""
         ...
 
     async def revision(self) -> Revision:
-        """The newest committed revision, as seen by all writers (a linearizable read where there are several)."""
+        """Return the newest committed revision of all writers (a linearizable read where there are several)."""
         ...
 
     async def compact(self, revision: int) -> None:

@@ -23,7 +23,7 @@ def check_key(key: str) -> None:
 
 
 def prefix_end(prefix: str) -> str | None:
-    """The end of the range of keys that begin with `prefix`; None if there is none (all keys from it on)."""
+    """Return the end of the range of keys that begin with `prefix`; None if there is none (all keys from it on)."""
     for position in range(len(prefix) - 1, -1, -1):
         code = ord(prefix[position])
         if code < _LAST:

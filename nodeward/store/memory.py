@@ -17,12 +17,12 @@ from nodeward.store.feed import Feed
 from nodeward.store.interface import (
     EMPTY,
     Compacted,
-    Event,
     FutureRevision,
     KeyValue,
     Page,
     Revision,
-    Watch,
+    StoreEvent,
+    StoreWatch,
     WriteResult,
 )
 from nodeward.store.keys import check_key, prefix_end
@@ -35,7 +35,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._live: dict[str, KeyValue] = {}
         self._keys = SortedKeys()
-        self._log: list[tuple[Event, KeyValue | None]] = []
+        self._log: list[tuple[StoreEvent, KeyValue | None]] = []
         self._base = int(EMPTY)  # the revision just before the log's first entry
         self._compacted = 0
         self._bytes = 0
@@ -73,7 +73,7 @@ class MemoryStore:
         return Page(items, at, 0)
 
     def _as_of(self, at: Revision, low: str, end: str | None) -> list[KeyValue]:
-        """The keys in [low, end) as they were at revision `at`: those untouched since, and the undone others."""
+        """Return the keys in [low, end) as of revision `at`: untouched ones, and others with changes undone."""
         before: dict[str, KeyValue | None] = {}
         for event, replaced in self._log[max(at - self._base, 0) :]:
             if low <= event.key and (end is None or event.key < end):
@@ -97,7 +97,7 @@ class MemoryStore:
         created = revision if current is None else current.create_revision
         self._live[key] = KeyValue(key, value, created, revision)
         self._bytes += len(key) + len(value)
-        self._commit(Event(revision, key, value, current is None), current)
+        self._commit(StoreEvent(revision, key, value, current is None), current)
         return WriteResult(True, revision, None)
 
     async def delete(self, key: str, *, expected: int) -> WriteResult:
@@ -108,17 +108,17 @@ class MemoryStore:
         revision = Revision(self._feed.revision + 1)
         del self._live[key]
         self._keys.remove(key)
-        self._commit(Event(revision, key, None, False), current)
+        self._commit(StoreEvent(revision, key, None, False), current)
         return WriteResult(True, revision, current)
 
-    def _commit(self, event: Event, replaced: KeyValue | None) -> None:
+    def _commit(self, event: StoreEvent, replaced: KeyValue | None) -> None:
         self._log.append((event, replaced))
         self._feed.publish((event,), event.revision)
 
-    def watch(self, prefix: str, *, after: int) -> Watch:
+    def watch(self, prefix: str, *, after: int) -> StoreWatch:
         return self._feed.watch(prefix, after)
 
-    async def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[Event], Revision]:
+    async def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[StoreEvent], Revision]:
         if after < self._compacted:
             raise Compacted(after, self._compacted)
         first = after - self._base

@@ -23,7 +23,7 @@ _TLS_OPTIONS: Final = ("ca", "cert", "key")
 
 
 def parse(text: str, *, hold: Callable[[], AbstractContextManager[None]] = nullcontext) -> Store:
-    """The store that `text` names. `hold` is for stores that hand work to threads (see `SqliteStore`)."""
+    """Return the store that `text` names. `hold` is for stores that hand work to threads (see `SqliteStore`)."""
     if text == "memory":
         from nodeward.store.memory import MemoryStore
 
@@ -67,9 +67,11 @@ def _etcd(text: str, rest: str, *, is_secure: bool) -> Store:
     if ("cert" in options) != ("key" in options):
         raise ConfigError(f"store {text!r}: cert and key go together; one of them is missing")
     from nodeward.store.etcd import EtcdStore
-    from nodeward.store.etcd_wire.members import Tls
+    from nodeward.store.etcd_wire.members import EtcdTls
 
     tls = (
-        Tls(**{name: Path(options[name]) for name in _TLS_OPTIONS if name in options}) if is_secure else None
+        EtcdTls(**{name: Path(options[name]) for name in _TLS_OPTIONS if name in options})
+        if is_secure
+        else None
     )
     return EtcdStore(endpoints, root=options.get("root", ""), tls=tls)

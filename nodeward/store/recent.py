@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from nodeward.store.interface import Event, Revision
+from nodeward.store.interface import Revision, StoreEvent
 
 _EVENTS: Final = 1024
 _BYTES: Final = 2 << 20
@@ -23,12 +23,12 @@ class RecentEvents:
     def __init__(self, revision: int, *, max_events: int = _EVENTS, max_bytes: int = _BYTES) -> None:
         self.base = revision
         self.newest = Revision(revision)
-        self._events: deque[Event] = deque()
+        self._events: deque[StoreEvent] = deque()
         self._bytes = 0
         self._max_events = max_events
         self._max_bytes = max_bytes
 
-    def extend(self, events: Sequence[Event], newest: Revision) -> None:
+    def extend(self, events: Sequence[StoreEvent], newest: Revision) -> None:
         """Add all events up to revision `newest`."""
         kept = self._events
         kept.extend(events)
@@ -40,9 +40,9 @@ class RecentEvents:
             if dropped.value is not None:
                 self._bytes -= len(dropped.value)
 
-    def after(self, prefix: str, revision: int) -> list[Event]:
-        """The events of a prefix that are newer than a revision, which must not be older than `base`."""
-        found: list[Event] = []
+    def after(self, prefix: str, revision: int) -> list[StoreEvent]:
+        """Return the events of a prefix that are newer than a revision, which must not be older than `base`."""
+        found: list[StoreEvent] = []
         for event in reversed(self._events):
             if event.revision <= revision:
                 break

@@ -45,7 +45,7 @@ class SortedKeys:
             del self._starts[position]
 
     def between(self, low: str, end: str | None, limit: int = 0) -> list[str]:
-        """The keys in [low, end), at most `limit` (0: all)."""
+        """Return the keys in [low, end), at most `limit` (0: all)."""
         position, offset = self._locate(low)
         found: list[str] = []
         while position < len(self._blocks):
@@ -60,7 +60,7 @@ class SortedKeys:
         return found
 
     def count(self, low: str, end: str | None) -> int:
-        """How many keys there are in [low, end)."""
+        """Return how many keys there are in [low, end)."""
         first = self._rank(*self._locate(low))
         last = self._rank(len(self._blocks), 0) if end is None else self._rank(*self._locate(end))
         return max(last - first, 0)

@@ -25,14 +25,14 @@ from nodeward.base.invariant import invariant
 from nodeward.store.feed import Feed, let_others_run
 from nodeward.store.interface import (
     Compacted,
-    Event,
     FutureRevision,
     KeyValue,
     Page,
     Revision,
     StoreClosed,
+    StoreEvent,
+    StoreWatch,
     ValueTooLarge,
-    Watch,
     WriteResult,
 )
 from nodeward.store.keys import check_key, prefix_end
@@ -46,8 +46,8 @@ from nodeward.store.sqlite_file import (
     load,
 )
 from nodeward.store.sqlite_index import Entry
-from nodeward.store.sqlite_reader import PIECE_ROWS, Reader
-from nodeward.store.sqlite_writer import Batch, Row, Writer
+from nodeward.store.sqlite_reader import PIECE_ROWS, SqliteReader
+from nodeward.store.sqlite_writer import Row, RowBatch, SqliteWriter
 
 _LARGEST_BYTES: Final = 256 << 20
 
@@ -87,8 +87,8 @@ class SqliteStore:
             undo.callback(close_quietly, connection)
             content = load(connection, self._path)
             self._loop = asyncio.get_running_loop()
-            self._reader = Reader(connection, self._path)
-            self._writer = Writer(
+            self._reader = SqliteReader(connection, self._path)
+            self._writer = SqliteWriter(
                 self._path,
                 self._loop,
                 swept=content.swept,
@@ -163,7 +163,7 @@ class SqliteStore:
         return WriteResult(True, Revision(revision), removed)
 
     def _read(self, key: str, entry: Entry | None) -> KeyValue | None:
-        """The version the index speaks of, from the disk or from among those on their way there."""
+        """Return the version the index speaks of, from the disk or from among those on their way there."""
         if entry is None:
             return None
         pending = self._pending.get(key)
@@ -189,16 +189,16 @@ class SqliteStore:
         if outbox:
             rows = [write.row for write in outbox]
             size = sum([len(row[4]) for row in rows if row[4] is not None])
-            self._writer.write(Batch(rows, size, self._generation))
+            self._writer.write(RowBatch(rows, size, self._generation))
 
     def _on_committed(self, count: int) -> None:
-        """The oldest `count` writes are on the disk: tell watchers, then writers."""
+        """Handle that the oldest `count` writes are durable: notify watchers, then writers."""
         in_flight, pending = self._in_flight, self._pending
         done = [in_flight.popleft() for _ in range(count)]
         events = []
         for write in done:
             revision, key, created, _, value = write.row
-            events.append(Event(Revision(revision), key, value, created == revision))
+            events.append(StoreEvent(Revision(revision), key, value, created == revision))
             if pending.get(key) is write:
                 del pending[key]
         newest = events[-1].revision
@@ -210,7 +210,7 @@ class SqliteStore:
         self._end_transaction()
 
     def _on_failed(self, reason: NodewardError) -> None:
-        """No write in flight made it, nor will any."""
+        """Handle a failed transaction: no write in flight was committed, nor will be."""
         failed, self._in_flight = self._in_flight, deque()
         self._pending.clear()
         self._outbox.clear()
@@ -272,11 +272,11 @@ class SqliteStore:
         items = [_key_value(key, entry, value) for (key, entry), value in zip(found, values, strict=True)]
         return Page(items, at, following)
 
-    def watch(self, prefix: str, *, after: int) -> Watch:
+    def watch(self, prefix: str, *, after: int) -> StoreWatch:
         self._check_open()
         return self._feed.watch(prefix, after)
 
-    async def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[Event], Revision]:
+    async def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[StoreEvent], Revision]:
         if after < self._compacted:
             raise Compacted(after, self._compacted)
         if after < self._recent.base:

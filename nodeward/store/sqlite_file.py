@@ -169,7 +169,7 @@ def _create(path: Path) -> None:
 
 
 def connect(path: Path, *, mode: str, patience: float = _BUSY_SECONDS) -> sqlite3.Connection:
-    """A connection in autocommit mode: "ro" to read, "rw" to write durably (never creating a file).
+    """Return a connection in autocommit mode: "ro" to read, "rw" to write durably (never creating a file).
 
     `patience` is how many seconds it waits for others that have the file locked.
     """
@@ -196,7 +196,7 @@ def connect(path: Path, *, mode: str, patience: float = _BUSY_SECONDS) -> sqlite
 
 
 def connect_to_write(path: Path) -> sqlite3.Connection:
-    """The writer's connection. SQLite opens what may only be read without a word; here that is told at once."""
+    """Open the writer's connection; a read-only file is an error at once, which SQLite alone would not report."""
     connection = connect(path, mode="rw")
     try:
         connection.executescript("BEGIN IMMEDIATE; ROLLBACK;")
@@ -239,7 +239,7 @@ def _is_damage(error: Exception) -> bool:
 
 
 def explain(error: Exception, path: Path) -> NodewardError:
-    """What a failed call to SQLite means for whoever asked the store."""
+    """Return what a failed call to SQLite means for whoever asked the store."""
     if _is_damage(error):
         return StoreCorrupt(f"{path} is damaged ({error}); {_RESTORE}")
     name = getattr(error, "sqlite_errorname", type(error).__name__)

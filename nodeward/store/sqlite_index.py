@@ -72,7 +72,7 @@ class KeyIndex:
         return self._entries.get(key)
 
     def put(self, key: str, replaced: Entry | None) -> Entry:
-        """The next revision writes `key`, whose entry is `replaced`; its new entry."""
+        """Record that the next revision writes `key`, whose entry is `replaced`; return the new entry."""
         self.newest = revision = self.newest + 1
         self._touched.append(key)
         if replaced is None:
@@ -88,7 +88,7 @@ class KeyIndex:
         return entry
 
     def delete(self, key: str, replaced: Entry) -> int:
-        """The next revision removes `key`, whose entry is `replaced`; that revision."""
+        """Record that the next revision removes `key`, whose entry is `replaced`; return that revision."""
         self.newest += 1
         self._touched.append(key)
         self._created.append(replaced[0])
@@ -112,7 +112,7 @@ class KeyIndex:
             self.newest -= 1
 
     def forget_before(self, revision: int) -> None:
-        """Nobody will ask for the state before `revision` any more."""
+        """Drop what is only needed for the state before `revision`."""
         forgotten = revision - self._base
         if forgotten > 0:
             del self._touched[:forgotten]
@@ -121,7 +121,7 @@ class KeyIndex:
             self._base = revision
 
     def entry_at(self, key: str, at: int) -> Entry | None:
-        """The entry of one key as of a recent revision (it walks back from the newest)."""
+        """Return the entry of one key as of a recent revision (it walks back from the newest)."""
         entry = self._entries.get(key)
         for position in range(len(self._touched) - 1, at - self._base - 1, -1):
             if self._touched[position] == key:
@@ -132,7 +132,7 @@ class KeyIndex:
     async def range_at(
         self, low: str, end: str | None, at: int, limit: int
     ) -> tuple[list[tuple[str, Entry]], int]:
-        """The keys in [low, end) as of a revision, in order, at most `limit` (0: all), and how many follow them."""
+        """Return keys in [low, end) as of a revision, in order, at most `limit` (0: all), and how many follow."""
         replaced: dict[str, Entry | None] = {}
         looked_at = at
         while looked_at < self.newest:

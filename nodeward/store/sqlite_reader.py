@@ -1,6 +1,6 @@
 """Reading the SQLite store's file: values by their revision, and pieces of the log.
 
-In: revisions, already checked by the store. Out: values and `Event`s. Used on the event loop's thread only;
+In: revisions, already checked by the store. Out: values and `StoreEvent`s. Used on the event loop's thread only;
 every call is one statement over a bounded number of rows and bytes, so that the loop is never away for long.
 
 What must stay true: nothing newer than the revision asked for is seen, though the file may hold newer rows
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from nodeward.store.interface import Event, Revision, StoreCorrupt
+from nodeward.store.interface import Revision, StoreCorrupt, StoreEvent
 from nodeward.store.keys import prefix_end
 from nodeward.store.sqlite_file import close_quietly, explain
 
@@ -29,7 +29,7 @@ _LOG: Final = """
 _VALUES: Final = "SELECT rv, bytes FROM json_each(?) AS wanted CROSS JOIN value ON value.rv = wanted.value"
 
 
-class Reader:
+class SqliteReader:
     """The reading connection."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
@@ -37,7 +37,7 @@ class Reader:
         self._path = path
 
     def value(self, revision: int) -> bytes:
-        """The value written at a revision."""
+        """Return the value written at a revision."""
         try:
             row = self._connection.execute("SELECT bytes FROM value WHERE rv = ?", (revision,)).fetchone()
         except sqlite3.Error as error:
@@ -48,7 +48,7 @@ class Reader:
         return value
 
     def values(self, revisions: Sequence[int]) -> list[bytes]:
-        """The values written at some revisions, in that order: fewer if they are large, but at least one."""
+        """Return the values written at some revisions, in that order: fewer if they are large, but at least one."""
         values: list[bytes] = []
         size = 0
         try:
@@ -66,16 +66,16 @@ class Reader:
             raise self._missing(revisions[len(values)])
         return values
 
-    def log(self, prefix: str, after: int, until: int) -> tuple[list[Event], Revision]:
+    def log(self, prefix: str, after: int, until: int) -> tuple[list[StoreEvent], Revision]:
         """Events of a prefix with revisions in (after, until], and how far they reach (less if they are large)."""
-        events: list[Event] = []
+        events: list[StoreEvent] = []
         size = 0
         end = prefix_end(prefix)
         # The empty blob is greater than every text.
         parameters = (after, until, prefix, b"" if end is None else end)
         try:
             for revision, key, created, value in self._connection.execute(_LOG, parameters):
-                events.append(Event(revision, key, value, created == revision))
+                events.append(StoreEvent(revision, key, value, created == revision))
                 size += len(value or b"")
                 if size > _PIECE_BYTES:
                     return events, Revision(revision)

@@ -49,7 +49,7 @@ _WAL_PAGES: Final = 1024
 _WAL_BYTES: Final = 256 << 20
 
 
-class Batch:
+class RowBatch:
     """Rows handed over together."""
 
     __slots__ = ("generation", "rows", "size")
@@ -60,7 +60,7 @@ class Batch:
         self.generation = generation
 
 
-class Errand:
+class WriterTask:
     """Something other than rows to do on the writer's thread; the future hears when it is done."""
 
     __slots__ = ("future", "work")
@@ -70,7 +70,7 @@ class Errand:
         self.future = future
 
 
-class Writer:
+class SqliteWriter:
     """The thread that owns the writing connection. `committed` and `failed` are called on the loop."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Writer:
         self._committed = committed
         self._failed = failed
         self._connection = connect_to_write(path)
-        self._jobs: queue.SimpleQueue[Batch | Errand] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[RowBatch | WriterTask] = queue.SimpleQueue()
         self._generation = 0
         self._swept = swept
         self._sweep_until = swept
@@ -99,7 +99,7 @@ class Writer:
         self._checkpointer.start()
         self._thread.start()
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: RowBatch) -> None:
         self._jobs.put(batch)
 
     async def compact(self, revision: int) -> None:
@@ -109,12 +109,12 @@ class Writer:
         )
 
     def sweep(self, until: int) -> None:
-        """From now on, rows not needed at or after revision `until` may be removed."""
+        """Allow removal of rows not needed at or after revision `until`."""
         self._sweep_until = until
-        self._jobs.put(Batch([], 0, 0))
+        self._jobs.put(RowBatch([], 0, 0))
 
     async def drain(self) -> None:
-        """Come back when all that was handed over before has been dealt with."""
+        """Wait until everything handed over before has been dealt with."""
         await self._send(lambda: None)
 
     async def stop(self) -> None:
@@ -123,7 +123,7 @@ class Writer:
 
     async def _send(self, work: Callable[[], None]) -> None:
         future: asyncio.Future[None] = self._loop.create_future()
-        self._jobs.put(Errand(work, future))
+        self._jobs.put(WriterTask(work, future))
         await future
 
     # All below runs on the writer's thread.
@@ -131,7 +131,7 @@ class Writer:
     def _run(self) -> None:
         while not self._stopping:
             job = self._next_job()
-            if isinstance(job, Batch):
+            if isinstance(job, RowBatch):
                 following = self._write_all(job)
                 if following is not None:
                     self._do(following)
@@ -140,8 +140,8 @@ class Writer:
             if not self._stopping and self._swept < self._sweep_until:
                 self._sweep_some()
 
-    def _next_job(self) -> Batch | Errand | None:
-        """The next job, waiting for it only if there is nothing to sweep."""
+    def _next_job(self) -> RowBatch | WriterTask | None:
+        """Return the next job, waiting for it only if there is nothing to sweep."""
         if self._swept >= self._sweep_until:
             return self._jobs.get()
         try:
@@ -149,14 +149,14 @@ class Writer:
         except queue.Empty:
             return None
 
-    def _write_all(self, first: Batch) -> Errand | None:
+    def _write_all(self, first: RowBatch) -> WriterTask | None:
         """Write everything that is queued, in one transaction; gives back the errand that came after it, if any."""
         rows: list[Row] = []
         size = 0
-        job: Batch | Errand = first
-        errand: Errand | None = None
+        job: RowBatch | WriterTask = first
+        errand: WriterTask | None = None
         while True:
-            if isinstance(job, Errand):
+            if isinstance(job, WriterTask):
                 errand = job
                 break
             if job.generation == self._generation:
@@ -226,7 +226,7 @@ class Writer:
         self._swept = until
         self._checkpointer.wake()
 
-    def _do(self, errand: Errand) -> None:
+    def _do(self, errand: WriterTask) -> None:
         failure: NodewardError | None = None
         try:
             errand.work()

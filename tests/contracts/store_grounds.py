@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodeward.store.etcd import EtcdStore
-from nodeward.store.interface import Event, Store, Watch
+from nodeward.store.interface import Store, StoreEvent, StoreWatch
 from nodeward.store.memory import MemoryStore
 from nodeward.store.sqlite import SqliteStore
 from tests.contracts.store_etcd_server import EtcdServer
@@ -62,22 +62,22 @@ class EtcdGrounds:
         return Ground("etcd", lambda: EtcdStore([self._server.endpoint], root=root))
 
 
-async def next_batch(watch: Watch) -> list[Event]:
+async def next_batch(watch: StoreWatch) -> list[StoreEvent]:
     """The next batch of a watch, which has to come soon."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         return list(await anext(aiter(watch)))
 
 
-async def read_events(watch: Watch, count: int) -> list[Event]:
+async def read_events(watch: StoreWatch, count: int) -> list[StoreEvent]:
     """Exactly `count` events; more in the last batch is an error of the store."""
-    events: list[Event] = []
+    events: list[StoreEvent] = []
     while len(events) < count:
         events.extend(await next_batch(watch))
     assert len(events) == count
     return events
 
 
-async def is_silent(watch: Watch) -> bool:
+async def is_silent(watch: StoreWatch) -> bool:
     """Whether nothing but a progress notice comes from a watch that is asked how far it is."""
     await watch.request_progress()
     return await next_batch(watch) == []

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from nodeward.store.interface import Event, Store, StoreUnavailable
+from nodeward.store.interface import Store, StoreEvent, StoreUnavailable
 from nodeward.store.sqlite import SqliteStore
 
 WRITERS = 24
@@ -62,7 +62,7 @@ class Ledger:
     names: set[str] = field(default_factory=set)
     events: dict[int, tuple[str, str]] = field(default_factory=dict)
 
-    def add(self, event: Event) -> None:
+    def add(self, event: StoreEvent) -> None:
         """One event of a watch; the next revision, with a name not seen before."""
         assert event.revision == self.revision + 1, "the watch has a gap or a repetition"
         self.revision = event.revision

@@ -11,11 +11,11 @@ import pytest
 from nodeward.base.invariant import InvariantBroken
 from nodeward.store.interface import (
     Compacted,
-    Event,
     FutureRevision,
     KeyValue,
     Revision,
     Store,
+    StoreEvent,
     StoreUnavailable,
 )
 from tests.contracts.store_etcd_server import running_etcd
@@ -318,10 +318,10 @@ def test_a_watch_delivers_what_happens_after_its_start_once_and_in_order(ground:
         deleted = await store.delete("/w/a", expected=updated.revision)
         again = await store.put("/w/a", b"3", expected=0)
         assert await read_events(watch, 4) == [
-            Event(created.revision, "/w/a", b"1", True),
-            Event(updated.revision, "/w/a", b"2", False),
-            Event(deleted.revision, "/w/a", None, False),
-            Event(again.revision, "/w/a", b"3", True),
+            StoreEvent(created.revision, "/w/a", b"1", True),
+            StoreEvent(updated.revision, "/w/a", b"2", False),
+            StoreEvent(deleted.revision, "/w/a", None, False),
+            StoreEvent(again.revision, "/w/a", b"3", True),
         ]
         assert watch.revision >= again.revision
         assert await is_silent(watch)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nodeward.store.etcd import EtcdStore
-from nodeward.store.interface import Event
+from nodeward.store.interface import StoreEvent
 from nodeward.store.sqlite import SqliteStore
 from tests.contracts.store_etcd_server import EtcdServer, running_etcd
 from tests.contracts.store_grounds import next_batch
@@ -91,7 +91,7 @@ def test_killing_etcd_loses_nothing_and_the_store_carries_on(tmp_path: Path) -> 
                 enough.set()
 
         watch = store.watch("/k/", after=ledger.revision)
-        seen: list[Event] = []
+        seen: list[StoreEvent] = []
 
         async def follow() -> None:
             async for batch in watch:

@@ -16,13 +16,13 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from nodeward.store.interface import (
     Compacted,
-    Event,
     KeyValue,
     Page,
     Revision,
     Store,
+    StoreEvent,
     StoreUnavailable,
-    Watch,
+    StoreWatch,
 )
 from tests.contracts.store_etcd_server import running_etcd
 from tests.contracts.store_grounds import EtcdGrounds, Ground, memory_ground, next_batch, sqlite_ground
@@ -43,7 +43,7 @@ class Model:
 
     base: int
     compacted: int = 0
-    events: list[Event] = field(default_factory=list)
+    events: list[StoreEvent] = field(default_factory=list)
     states: list[dict[str, KeyValue]] = field(default_factory=lambda: [{}])
 
     @property
@@ -65,12 +65,12 @@ class Model:
         old = self.now.get(key)
         created = old.create_revision if old else revision
         self.states.append(self.now | {key: KeyValue(key, value, created, revision)})
-        self.events.append(Event(revision, key, value, old is None))
+        self.events.append(StoreEvent(revision, key, value, old is None))
 
     def delete(self, key: str) -> None:
         revision = Revision(self.revision + 1)
         self.states.append({name: item for name, item in self.now.items() if name != key})
-        self.events.append(Event(revision, key, None, False))
+        self.events.append(StoreEvent(revision, key, None, False))
 
     def page(self, prefix: str, start: str, limit: int, revision: int) -> Page:
         found = [
@@ -79,7 +79,7 @@ class Model:
         kept = found[:limit] if limit else found
         return Page(kept, Revision(revision), len(found) - len(kept))
 
-    def events_of(self, prefix: str, after: int) -> list[Event]:
+    def events_of(self, prefix: str, after: int) -> list[StoreEvent]:
         return [event for event in self.events if event.revision > after and event.key.startswith(prefix)]
 
 
@@ -87,7 +87,7 @@ class Model:
 class Watched:
     """A watch, and how far the model has read it."""
 
-    watch: Watch
+    watch: StoreWatch
     prefix: str
     after: int
     must_be_compacted: bool
@@ -187,7 +187,7 @@ class StoreMachine(RuleBasedStateMachine):
     def start_watch(self, prefix: str, position: float) -> None:
         after = self.model.pick(position)
 
-        async def start() -> Watch:
+        async def start() -> StoreWatch:
             return self.store.watch(prefix, after=after)
 
         watch = self.runner.run(start())
@@ -200,7 +200,7 @@ class StoreMachine(RuleBasedStateMachine):
         wanted = self.model.events_of(watched.prefix, watched.after)
 
         async def read() -> bool:
-            seen: list[Event] = []
+            seen: list[StoreEvent] = []
             try:
                 await watched.watch.request_progress()
                 while watched.watch.revision < self.model.revision or len(seen) < len(wanted):

@@ -12,7 +12,7 @@ from nodeward.api.meta import KubeObject, ObjectMeta
 from nodeward.apiserver.server import ApiServer
 from nodeward.cluster.identities import controller_client
 from nodeward.controllers import CONTROLLERS
-from nodeward.controllers.controller import Entry
+from nodeward.controllers.controller import ControllerDescriptor
 from nodeward.controllers.runner import Runner
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import SeededChance, VirtualClock
@@ -75,7 +75,7 @@ class Cluster:
 async def cluster(
     clock: VirtualClock,
     *,
-    controllers: Sequence[Entry] = CONTROLLERS,
+    controllers: Sequence[ControllerDescriptor] = CONTROLLERS,
     root_ca: str | None = ROOT_CA,
     admits_accountless_pods: bool = True,
     gates: str = "",

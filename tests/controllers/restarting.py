@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 
 from nodeward.base.duration import SECOND_NS
 from nodeward.cluster.identities import controller_client
-from nodeward.controllers.controller import Entry
+from nodeward.controllers.controller import ControllerDescriptor
 from nodeward.controllers.runner import Runner
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import SeededChance
@@ -23,7 +23,7 @@ from tests.controllers.cluster import Alter, Altered, Cluster
 
 @asynccontextmanager
 async def more_controllers(
-    each: Cluster, controllers: Sequence[Entry], *, alter: Alter | None = None
+    each: Cluster, controllers: Sequence[ControllerDescriptor], *, alter: Alter | None = None
 ) -> AsyncIterator[tuple[Runner, dict[str, Altered]]]:
     """Started and settled; stopped at the end, wherever they are then."""
     transports: dict[str, Altered] = {}
@@ -46,7 +46,7 @@ class Doomed:
     """Controllers that die at their n-th write: before the server gets it, or before they get the answer."""
 
     def __init__(
-        self, each: Cluster, controllers: Sequence[Entry], chance: SeededChance, writes: int
+        self, each: Cluster, controllers: Sequence[ControllerDescriptor], chance: SeededChance, writes: int
     ) -> None:
         self._writes_left = writes
         self._is_lost = bool(chance.randrange(2))
@@ -86,7 +86,12 @@ class Doomed:
 
 
 async def outlive(
-    each: Cluster, controllers: Sequence[Entry], chance: SeededChance, *, kills: int, seconds: float
+    each: Cluster,
+    controllers: Sequence[ControllerDescriptor],
+    chance: SeededChance,
+    *,
+    kills: int,
+    seconds: float,
 ) -> int:
     """Kill and start again, `kills` times, until nothing is written for `seconds`; how many died."""
     deaths = 0

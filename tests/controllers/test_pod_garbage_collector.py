@@ -9,14 +9,16 @@ from nodeward.api.core_v1.node import Node, NodeCondition, NodeSpec, NodeStatus
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.references import Taint
 from nodeward.api.meta import ObjectMeta
-from nodeward.controllers.controller import Entry
+from nodeward.controllers.controller import ControllerDescriptor
 from nodeward.controllers.pod_garbage_collector import PodGarbageCollector, surplus
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from tests.controllers.cluster import Cluster, cluster
 
 HELD = "example.com/held"
-ENTRY = Entry("pod-garbage-collector", lambda tools: PodGarbageCollector(tools, threshold=2))
+ENTRY = ControllerDescriptor(
+    "pod-garbage-collector", lambda context: PodGarbageCollector(context, threshold=2)
+)
 
 
 def run(main: Callable[[Cluster], Awaitable[None]]) -> None:

@@ -17,7 +17,7 @@ from nodeward.api.codec import from_tree
 from nodeward.api.core_v1.pod import Pod
 from nodeward.apiserver.server import ApiServer
 from nodeward.cluster.description import Pool
-from nodeward.controllers.revisions import data_of, hash_of_data, template_of
+from nodeward.controllers.controller_revisions import data_of, hash_of_data, template_of
 from nodeward.machinery.clock import Clock, VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from nodeward.store.memory import MemoryStore

@@ -9,7 +9,7 @@ import pytest
 from nodeward.api.apps_v1 import ReplicaSet
 from nodeward.api.core_v1.pod import Pod, ReplicationController, ReplicationControllerSpec
 from nodeward.api.meta import ObjectMeta
-from nodeward.controllers.pods.ownership import controller_of
+from nodeward.controllers.pods.controller_ref_manager import controller_of
 from nodeward.controllers.pods.ranking import DELETION_COST
 from nodeward.controllers.pods.state import is_active, is_terminating
 from nodeward.machinery.clock import VirtualClock

@@ -15,7 +15,7 @@ from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import InvariantBroken
 from nodeward.cluster.identities import controller_client
 from nodeward.controllers import CONTROLLERS
-from nodeward.controllers.controller import Entry, Tools, Work
+from nodeward.controllers.controller import ControllerContext, ControllerDescriptor, Work
 from nodeward.controllers.runner import Runner
 from nodeward.machinery.clock import SeededChance, VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
@@ -28,13 +28,15 @@ Handle = Callable[[str], float | None]
 class Scripted:
     """A controller with one queue that does what a test says."""
 
-    def __init__(self, tools: Tools, keys: Sequence[str], handle: Handle, workers: int = 1) -> None:
-        self.clock = tools.clock
-        self.queue: WorkQueue[str] = WorkQueue(tools.clock, name="scripted")
+    def __init__(
+        self, context: ControllerContext, keys: Sequence[str], handle: Handle, workers: int = 1
+    ) -> None:
+        self.clock = context.clock
+        self.queue: WorkQueue[str] = WorkQueue(context.clock, name="scripted")
         self.calls: list[tuple[str, float]] = []
         self._workers = workers
         self._handle = handle
-        self._begin_ns = tools.clock.monotonic_ns()
+        self._begin_ns = context.clock.monotonic_ns()
         for key in keys:
             self.queue.add(key)
 
@@ -52,11 +54,11 @@ class Made:
     def __init__(self, keys: Sequence[str], handle: Handle, workers: int = 1) -> None:
         self.controllers: list[Scripted] = []
 
-        def make(tools: Tools) -> Scripted:
-            self.controllers.append(Scripted(tools, keys, handle, workers))
+        def make(context: ControllerContext) -> Scripted:
+            self.controllers.append(Scripted(context, keys, handle, workers))
             return self.controllers[-1]
 
-        self.entry = Entry("scripted", make)
+        self.entry = ControllerDescriptor("scripted", make)
 
     def calls(self, key: str) -> list[float]:
         return [when for called, when in self.controllers[0].calls if called == key]
@@ -173,15 +175,15 @@ def test_a_failing_controller_does_not_keep_the_others_from_settling() -> None:
 
 
 def test_an_informers_handler_that_raises_stops_everything_loudly(caplog: pytest.LogCaptureFixture) -> None:
-    def make(tools: Tools) -> Scripted:
+    def make(context: ControllerContext) -> Scripted:
         def fail(namespace: Namespace) -> None:
             raise InvariantBroken(f"did not expect {namespace.metadata.name}")
 
-        tools.informers.informer(Namespace).add_handler(on_add=fail)
-        return Scripted(tools, ["a"], lambda key: None)
+        context.informers.informer(Namespace).add_handler(on_add=fail)
+        return Scripted(context, ["a"], lambda key: None)
 
     async def main(clock: VirtualClock) -> None:
-        async with cluster(clock, controllers=[Entry("scripted", make)]):
+        async with cluster(clock, controllers=[ControllerDescriptor("scripted", make)]):
             pass
 
     run_virtual(main)

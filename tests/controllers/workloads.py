@@ -21,7 +21,7 @@ from nodeward.api.core_v1.pod import Pod, PodSpec, PodTemplateSpec
 from nodeward.api.fields import IntOrString
 from nodeward.api.meta import LabelSelector, ObjectMeta
 from nodeward.controllers import CONTROLLERS
-from nodeward.controllers.pods.ownership import controller_of
+from nodeward.controllers.pods.controller_ref_manager import controller_of
 from nodeward.controllers.pods.state import is_active
 from nodeward.machinery.clock import VirtualClock
 from tests.controllers.cluster import Cluster, cluster

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from nodeward.api.apps_v1 import ReplicaSet
 from nodeward.api.core_v1.pod import Pod
-from nodeward.controllers.pods.ownership import controller_of
+from nodeward.controllers.pods.controller_ref_manager import controller_of
 from nodeward.machinery.client import Client
 
 

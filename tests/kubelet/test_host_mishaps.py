@@ -22,7 +22,7 @@ from nodeward.kubelet.config.settings import GateProbe
 from nodeward.kubelet.node.specification import NodeModel
 from nodeward.machinery.client import PatchType
 from nodeward.machinery.clock import VirtualClock
-from nodeward.machinery.reflector import Item
+from nodeward.machinery.reflector import ReflectedObject
 from nodeward.machinery.transport import Request, Response
 from nodeward.machinery.virtual_loop import run_virtual
 from tests.kubelet.hosting import Hosted, hosted, specification
@@ -63,7 +63,7 @@ def test_a_pod_made_anew_while_nobody_could_tell_takes_the_place_of_the_old_one(
         meta = msgspec.structs.replace(seen.metadata, uid="another", resource_version="1000000")
         new = msgspec.structs.replace(old, metadata=meta)
         # As a reflector tells it after it had to list again.
-        each.host._pod_informer.upsert(Item("default/p", "1000000", new))
+        each.host._pod_informer.upsert(ReflectedObject("default/p", "1000000", new))
         await each.clock.sleep(40)
         assert each.host.pods.get(old.metadata.uid) is None
         assert each.host.pods.get("another") is not None

@@ -10,7 +10,7 @@ from nodeward.api.core_v1.references import ObjectReference
 from nodeward.api.meta import ObjectMeta
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
-from nodeward.machinery.event_correlation import COMBINED, EventCorrelator, Verdict
+from nodeward.machinery.event_correlation import COMBINED, CorrelationResult, EventCorrelator
 
 
 def event(message: str, *, name: str = "pod", reason: str = "Failed", type_: str = "Warning") -> Event:
@@ -30,20 +30,20 @@ def event(message: str, *, name: str = "pod", reason: str = "Failed", type_: str
 class Teller:
     def __init__(self) -> None:
         self.correlator = EventCorrelator()
-        self.told = 0
+        self.recorded = 0
 
-    def tell(self, event_: Event, seconds: float = 0) -> Verdict | None:
-        self.told += 1
-        return self.correlator.correlate(event_, f"name-{self.told}", int(seconds * SECOND_NS))
+    def tell(self, event_: Event, seconds: float = 0) -> CorrelationResult | None:
+        self.recorded += 1
+        return self.correlator.correlate(event_, f"name-{self.recorded}", int(seconds * SECOND_NS))
 
 
 def test_a_new_event_is_created_as_it_is() -> None:
     given_event = event("a")
-    verdict = Teller().tell(given_event)
-    assert verdict is not None
-    assert verdict.patch is None
-    assert verdict.event.metadata.name == verdict.told.name == "name-1"
-    assert (verdict.event.count, verdict.event.message) == (1, "a")
+    result = Teller().tell(given_event)
+    assert result is not None
+    assert result.patch is None
+    assert result.event.metadata.name == result.recorded.name == "name-1"
+    assert (result.event.count, result.event.message) == (1, "a")
     assert given_event.metadata.name == ""
 
 
@@ -55,8 +55,8 @@ def test_the_same_again_raises_the_count_of_the_first() -> None:
     third = teller.tell(event("a"))
     assert second is not None
     assert third is not None
-    assert second.told is third.told
-    assert second.told.name == "name-1"
+    assert second.recorded is third.recorded
+    assert second.recorded.name == "name-1"
     assert second.patch == {"count": 2, "lastTimestamp": "now", "message": "a"}
     assert third.patch == {"count": 3, "lastTimestamp": "now", "message": "a"}
 
@@ -69,23 +69,23 @@ def test_what_differs_in_more_than_the_message_is_not_alike() -> None:
         event("a", reason="Killing"),
         event("a", type_="Normal"),
     ):
-        verdict = teller.tell(other)
-        assert verdict is not None
-        assert verdict.patch is None
+        result = teller.tell(other)
+        assert result is not None
+        assert result.patch is None
 
 
 def test_from_the_tenth_similar_event_on_they_are_combined() -> None:
     teller = Teller()
     verdicts = [teller.tell(event(f"m{number}"), number) for number in range(14)]
-    assert all(verdict is not None and verdict.patch is None for verdict in verdicts[:10])
+    assert all(result is not None and result.patch is None for result in verdicts[:10])
     tenth = verdicts[9]
     assert tenth is not None
     assert tenth.event.message == f"{COMBINED}m9"
     assert tenth.event.first_timestamp == rfc3339(9 * SECOND_NS)
-    for number, verdict in enumerate(verdicts[10:], start=10):
-        assert verdict is not None
-        assert verdict.told is tenth.told
-        assert verdict.patch == {
+    for number, result in enumerate(verdicts[10:], start=10):
+        assert result is not None
+        assert result.recorded is tenth.recorded
+        assert result.patch == {
             "count": number - 8,
             "lastTimestamp": rfc3339(number * SECOND_NS),
             "message": f"{COMBINED}m{number}",
@@ -96,9 +96,9 @@ def test_after_ten_quiet_minutes_similar_events_stand_alone_again() -> None:
     teller = Teller()
     for number in range(12):
         teller.tell(event(f"m{number}"))
-    verdict = teller.tell(event("fresh"), 601)
-    assert verdict is not None
-    assert verdict.event.message == "fresh"
+    result = teller.tell(event("fresh"), 601)
+    assert result is not None
+    assert result.event.message == "fresh"
 
 
 def test_a_flood_about_one_object_is_cut_after_25_and_trickles_one_in_five_minutes() -> None:

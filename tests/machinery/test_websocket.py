@@ -16,12 +16,12 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import CLIENT, Protocol, State
 
 from nodeward.machinery.clock import RealClock
+from nodeward.machinery.http_upgrade import UpgradedConnection, upgrade
 from nodeward.machinery.serving.answer import Answer
-from nodeward.machinery.serving.connection import HttpConnection, Limits, Peer
+from nodeward.machinery.serving.connection import HttpServerConnection, Limits, Peer
 from nodeward.machinery.serving.listener import Listener
 from nodeward.machinery.serving.websocket import WebSocket, accept
 from nodeward.machinery.transport import Request, Response
-from nodeward.machinery.upgrading import Switched, upgrade
 from tests.patience import PATIENCE_SECONDS
 
 Handler = Callable[[WebSocket], Awaitable[None]]
@@ -38,7 +38,7 @@ USUAL = {
 class Far:
     """The peer's end."""
 
-    def __init__(self, wire: Switched) -> None:
+    def __init__(self, wire: UpgradedConnection) -> None:
         self.wire = wire
         self.protocol = Protocol(CLIENT, state=State.OPEN)
 
@@ -75,7 +75,7 @@ class Near:
         limits = Limits(stall_seconds=0.2, idle_seconds=0.2, head_seconds=0.2)
         self.listener = Listener(self._answer, self.clock, limits)
         self.port = 0
-        self._opened: list[Switched] = []
+        self._opened: list[UpgradedConnection] = []
 
     async def _answer(self, request: Request, peer: Peer) -> Answer:
         answer, socket, _ = accept(request, ("new", "old"), self.clock)
@@ -86,11 +86,11 @@ class Near:
     async def _run(self, socket: WebSocket) -> None:
         await self._handler(socket)
 
-    async def ask(self, **headers: str) -> Switched | Response:
+    async def ask(self, **headers: str) -> UpgradedConnection | Response:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         asked = {name: value for name, value in {**USUAL, **given}.items() if value}
         answer = await upgrade("127.0.0.1", self.port, None, Request("GET", "/x", "", asked), self.clock)
-        if isinstance(answer, Switched):
+        if isinstance(answer, UpgradedConnection):
             self._opened.append(answer)
         return answer
 
@@ -104,11 +104,11 @@ class Near:
 
     async def far(self) -> Far:
         switched = await self.ask()
-        assert isinstance(switched, Switched)
+        assert isinstance(switched, UpgradedConnection)
         return Far(switched)
 
     @property
-    def connection(self) -> HttpConnection:
+    def connection(self) -> HttpServerConnection:
         (found,) = self.listener.connections
         return found
 
@@ -137,7 +137,7 @@ def test_the_best_protocol_both_know_is_agreed_on() -> None:
     async def run() -> None:
         async with near(silent) as ours:
             switched = await ours.ask()
-            assert isinstance(switched, Switched)
+            assert isinstance(switched, UpgradedConnection)
             assert switched.headers["sec-websocket-protocol"] == "new"
             assert switched.headers["sec-websocket-accept"]
             switched.close()

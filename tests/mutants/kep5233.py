@@ -149,7 +149,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(
         "a-condition-that-holds-is-given-up-all-the-same",
         TIMERS,
-        """        return Timer(Phase.SETTLED, now_ns)""",
+        """        return GateTimer(GateTimerPhase.SETTLED, now_ns)""",
         """        state = GateState.WAITS""",
         ("5233-R19",),
     ),
@@ -198,11 +198,11 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(
         "an-outage-swallows-the-expiry",
         TIMERS,
-        """    expired = [name for name, timer in after.items() if timer.phase is Phase.EXPIRED]""",
+        """    expired = [name for name, timer in after.items() if timer.phase is GateTimerPhase.EXPIRED]""",
         """    expired = [
         name
         for name, timer in after.items()
-        if timer.phase is Phase.EXPIRED and timers.of[name].phase is not Phase.EXPIRED
+        if timer.phase is GateTimerPhase.EXPIRED and timers.of[name].phase is not GateTimerPhase.EXPIRED
     ]""",
         ("5233-R20",),
     ),

@@ -229,14 +229,14 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(
         "5471-eviction-ignores-numbers",
         _EVICTOR,
-        'self._numeric = tools.gates.enabled("TaintTolerationComparisonOperators")',
+        'self._numeric = context.gates.enabled("TaintTolerationComparisonOperators")',
         "self._numeric = False",
         ("5471-T8",),
     ),
     Mutant(
         "5471-eviction-ignores-its-gate",
         _EVICTOR,
-        'self._numeric = tools.gates.enabled("TaintTolerationComparisonOperators")',
+        'self._numeric = context.gates.enabled("TaintTolerationComparisonOperators")',
         "self._numeric = True",
         ("5471-T24",),
     ),
@@ -250,7 +250,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(
         "5471-seconds-are-given-although-the-number-does-not-hold",
         _EVICTION,
-        "            return Stay(now_ns)\n",
+        "            return EvictionDeadline(now_ns)\n",
         "            continue\n",
         ("5471-T8",),
     ),

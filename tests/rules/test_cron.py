@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeward.rules.cron import Fields, Interval, parse, zone_of
+from nodeward.rules.cron import IntervalSchedule, WallClockSchedule, parse, zone_of
 from nodeward.rules.cron_grammar import CronError
 
 ZONES = (
@@ -31,9 +31,9 @@ def shown(moment: int | None, zone: str = "UTC") -> str:
     return datetime.fromtimestamp(moment, ZoneInfo(zone)).strftime("%Y-%m-%d %H:%M %a")
 
 
-def fields(text: str, zone: str = "UTC") -> Fields:
+def fields(text: str, zone: str = "UTC") -> WallClockSchedule:
     found = parse(text, ZoneInfo(zone))
-    assert isinstance(found, Fields)
+    assert isinstance(found, WallClockSchedule)
     return found
 
 
@@ -132,7 +132,7 @@ MOMENTS = st.one_of(
 )
 
 
-def _fits(schedule: Fields, moment: int) -> bool:
+def _fits(schedule: WallClockSchedule, moment: int) -> bool:
     wall = datetime.fromtimestamp(moment, schedule.zone)
     if wall.second or wall.minute not in schedule.minutes or wall.hour not in schedule.hours:
         return False
@@ -177,7 +177,7 @@ def test_the_latest_time_is_the_last_before_the_next(text: str, moment: int, spa
 @given(st.integers(1, 10**5), st.integers(0, 10**9), st.integers(0, 10**7))
 def test_equal_distances_are_counted_from_where_they_began(seconds: int, after: int, span: int) -> None:
     schedule = parse(f"@every {seconds}s")
-    assert schedule == Interval(seconds)
+    assert schedule == IntervalSchedule(seconds)
     now = after + span
     latest, following = schedule.latest(after, now), schedule.following(after, now)
     assert following is not None

@@ -13,8 +13,8 @@ from nodeward.api.readiness_v1alpha1 import NodeReadinessRule
 from nodeward.rules.readiness_preview import forecast
 from nodeward.rules.readiness_rules import (
     FINALIZER,
-    Action,
     Rule,
+    RuleAction,
     action_for,
     compiled,
     decide,
@@ -75,10 +75,10 @@ def _applied(node: Node, patch: dict[str, Any]) -> Node:
 @given(_rules(), _nodes())
 def test_once_done_nothing_is_left_to_do_and_other_taints_are_untouched(rule: Rule, node: Node) -> None:
     (decision,) = decide([rule], node, lambda _: False)
-    if decision.action is not Action.NOTHING:
+    if decision.action is not RuleAction.NOTHING:
         node = _applied(node, patch_for(decision, node, "2026-01-01T00:00:00Z"))
     (again,) = decide([rule], node, lambda _: False)
-    assert again.action is Action.NOTHING
+    assert again.action is RuleAction.NOTHING
     assert [each.key for each in node.spec.taints].count("other") == 1
     finding = find(rule, node)
     if rule.is_leaving or finding.is_satisfied:
@@ -101,12 +101,12 @@ def test_a_preview_foretells_what_is_done(rule: Rule, node: Node) -> None:
 def test_of_two_rules_with_one_taint_the_one_that_holds_wins(one: Rule, other: Rule, node: Node) -> None:
     for _ in range(3):
         for decision in decide([one, other], node, lambda _: False):
-            if decision.action is not Action.NOTHING and decision.action is not Action.COMPLETE:
+            if decision.action is not RuleAction.NOTHING and decision.action is not RuleAction.COMPLETE:
                 node = _applied(node, patch_for(decision, node, "2026-01-01T00:00:00Z"))
                 break
     before = encode(node)
     for decision in decide([one, other], node, lambda _: False):
-        assert decision.action in (Action.NOTHING, Action.COMPLETE)
+        assert decision.action in (RuleAction.NOTHING, RuleAction.COMPLETE)
     holders = [
         each
         for each in (one, other)

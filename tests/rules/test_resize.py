@@ -9,7 +9,7 @@ import pytest
 from nodeward.api.core_v1.container import Container, ContainerResizePolicy, ResourceRequirements
 from nodeward.api.core_v1.pod import PodSpec
 from nodeward.base.quantity import Quantity
-from nodeward.rules.resize import Change, changes, keeps_qos, restarts, why_not_in_place
+from nodeward.rules.resize import ResizeChange, changes, keeps_qos, restarts, why_not_in_place
 
 
 def _amounts(**amounts: str) -> dict[str, Quantity]:
@@ -24,7 +24,7 @@ def _spec(requests: dict[str, Quantity], limits: dict[str, Quantity] | None = No
 def test_changes_name_container_side_resource_and_both_amounts() -> None:
     old, new = _spec(_amounts(cpu="2", memory="1Gi")), _spec(_amounts(cpu="1", memory="1Gi"))
     (change,) = changes(old, new)
-    assert change == Change("app", "requests", "cpu", Quantity.parse("2"), Quantity.parse("1"))
+    assert change == ResizeChange("app", "requests", "cpu", Quantity.parse("2"), Quantity.parse("1"))
     assert not change.grows
     assert changes(new, old)[0].grows
     assert changes(old, copy.deepcopy(old)) == []

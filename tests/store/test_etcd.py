@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from nodeward.base.errors import ConfigError
 from nodeward.store.etcd import EtcdStore
-from nodeward.store.etcd_wire.members import Tls
+from nodeward.store.etcd_wire.members import EtcdTls
 from nodeward.store.interface import Compacted, OutcomeUnknown, Store, StoreUnavailable, ValueTooLarge
 from nodeward.store.opening import parse
 from tests.contracts.cut_line import CutLine
@@ -247,7 +247,7 @@ def test_a_tls_cluster_is_reached_with_the_right_files_only(tmp_path: Path) -> N
 
 
 def test_a_missing_certificate_file_is_named(tmp_path: Path) -> None:
-    store = EtcdStore(["127.0.0.1:1"], tls=Tls(ca=tmp_path / "nowhere.pem"))
+    store = EtcdStore(["127.0.0.1:1"], tls=EtcdTls(ca=tmp_path / "nowhere.pem"))
     with pytest.raises(ConfigError, match=r"nowhere\.pem"):
         asyncio.run(store.open())
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from nodeward.store.feed import UNREAD_LIMIT, Feed
-from nodeward.store.interface import Compacted, Event, Revision
+from nodeward.store.interface import Compacted, Revision, StoreEvent
 from nodeward.store.recent import RecentEvents
 
 
@@ -22,14 +22,14 @@ class Upstream:
     async def revision(self) -> Revision:
         return Revision(self.newest)
 
-    async def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[Event], Revision]:
+    async def events_after(self, prefix: str, after: int, step: int) -> tuple[Sequence[StoreEvent], Revision]:
         if after < self.recent.base:
             raise Compacted(after, self.recent.base)
         return self.recent.after(prefix, after), self.recent.newest
 
 
 def publish(feed: Feed, upstream: Upstream, *keys: str) -> None:
-    events = [Event(Revision(feed.revision + 1 + n), key, b"", True) for n, key in enumerate(keys)]
+    events = [StoreEvent(Revision(feed.revision + 1 + n), key, b"", True) for n, key in enumerate(keys)]
     upstream.newest = events[-1].revision
     upstream.recent.extend(events, events[-1].revision)
     feed.publish(events, events[-1].revision)
@@ -61,10 +61,10 @@ def test_progress_waits_until_the_feed_has_come_to_the_newest_revision() -> None
         upstream.newest = 3
         await watch.request_progress()
         reading = asyncio.ensure_future(anext(watch))
-        feed.publish([Event(Revision(2), "/loud/a", b"", True)], Revision(2))
+        feed.publish([StoreEvent(Revision(2), "/loud/a", b"", True)], Revision(2))
         await asyncio.wait({reading}, timeout=0)
         assert not reading.done()
-        feed.publish([Event(Revision(3), "/loud/b", b"", True)], Revision(3))
+        feed.publish([StoreEvent(Revision(3), "/loud/b", b"", True)], Revision(3))
         assert list(await reading) == []
         assert watch.revision == 3
 
@@ -88,7 +88,7 @@ def test_the_lowest_revision_asked_for_is_told_when_it_is_reached() -> None:
         assert list(await anext(watch)) == []
         watch.tell_when(5)
         reading = asyncio.ensure_future(anext(watch))
-        feed.publish([Event(Revision(4), "/quiet/a", b"", True)], Revision(4))
+        feed.publish([StoreEvent(Revision(4), "/quiet/a", b"", True)], Revision(4))
         assert [event.revision for event in await reading] == [4]
         feed.publish([], Revision(5))
         assert list(await anext(watch)) == []
@@ -144,7 +144,7 @@ def test_recent_events_are_bounded_by_number_and_by_bytes() -> None:
     by_number = RecentEvents(1, max_events=3)
     by_bytes = RecentEvents(1, max_bytes=10)
     for revision in range(2, 12):
-        event = Event(Revision(revision), "/a", b"1234", True)
+        event = StoreEvent(Revision(revision), "/a", b"1234", True)
         by_number.extend([event], event.revision)
         by_bytes.extend([event], event.revision)
     assert (by_number.base, [event.revision for event in by_number.after("/", 8)]) == (8, [9, 10, 11])

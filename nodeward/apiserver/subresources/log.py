@@ -20,7 +20,7 @@ from nodeward.base.timestamp import TimestampError, parse_rfc3339, rfc3339
 from nodeward.machinery.http_transport import HttpTransport
 from nodeward.machinery.serving.answer import Answer
 from nodeward.machinery.serving.pouring import Pouring
-from nodeward.machinery.transport import ConnectionFailed, Request, Response, Stream
+from nodeward.machinery.transport import ConnectionFailed, Request, Response, ResponseStream
 
 _SPLIT_STREAMS: Final = "PodLogsQuerySplitStreams"
 _STREAMS: Final = ("All", "Stderr", "Stdout")
@@ -57,7 +57,7 @@ async def read_log(api: Api, call: Call, kind: Kind) -> Answer:
     return Answer(200, content_type="text/plain", stream=stream, is_patient=True)
 
 
-async def _parts(stream: Stream) -> AsyncGenerator[bytes, None]:
+async def _parts(stream: ResponseStream) -> AsyncGenerator[bytes, None]:
     async for part in stream:
         yield part
 

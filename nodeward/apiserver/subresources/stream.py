@@ -25,10 +25,10 @@ from nodeward.apiserver.subresources.translating import (
     translate_command,
     translate_ports,
 )
+from nodeward.machinery.http_upgrade import UpgradedConnection, upgrade
 from nodeward.machinery.serving.answer import Answer, TunnelSink
 from nodeward.machinery.serving.websocket import accept, wants_websocket
 from nodeward.machinery.transport import ConnectionFailed, Request, Response
-from nodeward.machinery.upgrading import Switched, upgrade
 
 _ASK_FOR_CREATE: Final = "AuthorizePodWebsocketUpgradeCreatePermission"
 #: Names of the streams in a client's query, and in the kubelet's.
@@ -72,7 +72,7 @@ async def connect(api: Api, call: Call, kind: Kind) -> Answer:
     return Answer(101, headers=_named(answer.headers), tunnel=Relay(answer))
 
 
-def _translated(api: Api, call: Call, kubelet: Switched, protocol: str) -> Answer:
+def _translated(api: Api, call: Call, kubelet: UpgradedConnection, protocol: str) -> Answer:
     answer, socket, _ = accept(call.request, (protocol,), api.env.clock)
     if socket is None:
         kubelet.close()
@@ -117,7 +117,7 @@ def _named(headers: dict[str, str]) -> dict[str, str]:
 class Relay:
     """Passes bytes between a client and a kubelet. Implements `Tunnel`."""
 
-    def __init__(self, kubelet: Switched) -> None:
+    def __init__(self, kubelet: UpgradedConnection) -> None:
         self._kubelet = kubelet
         self._sink: TunnelSink | None = None
         self._back: asyncio.Task[None] | None = None

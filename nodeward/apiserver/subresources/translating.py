@@ -13,10 +13,10 @@ from typing import Any, Final
 from nodeward.api.core_v1.node import Node
 from nodeward.apiserver.api import Api
 from nodeward.features.declared.extend_web_sockets import NAME as EXTEND_WEB_SOCKETS
+from nodeward.machinery.http_upgrade import UpgradedConnection
 from nodeward.machinery.serving.websocket import WebSocket, wants_websocket
 from nodeward.machinery.spdy.session import SpdySession, SpdyStream
 from nodeward.machinery.transport import Request
-from nodeward.machinery.upgrading import Switched
 
 V5: Final = "v5.channel.k8s.io"
 V4: Final = "v4.channel.k8s.io"
@@ -54,7 +54,7 @@ def spdy_headers(protocol: str) -> dict[str, str]:
     return {"connection": "Upgrade", "upgrade": "SPDY/3.1", "x-stream-protocol-version": inner}
 
 
-async def translate_ports(client: WebSocket, kubelet: Switched) -> None:
+async def translate_ports(client: WebSocket, kubelet: UpgradedConnection) -> None:
     """Unwrap SPDY from the client's WebSocket, and wrap the kubelet's."""
 
     async def forth() -> None:
@@ -71,7 +71,7 @@ async def translate_ports(client: WebSocket, kubelet: Switched) -> None:
     kubelet.close()
 
 
-async def translate_command(client: WebSocket, kubelet: Switched, streams: frozenset[str]) -> None:
+async def translate_command(client: WebSocket, kubelet: UpgradedConnection, streams: frozenset[str]) -> None:
     """Carry the channels of a command as SPDY streams; `streams` are those the client asked for."""
 
     async def send(data: bytes) -> None:
@@ -142,6 +142,6 @@ async def _until_first(*works: Coroutine[Any, Any, None]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _received(kubelet: Switched) -> AsyncIterator[bytes]:
+async def _received(kubelet: UpgradedConnection) -> AsyncIterator[bytes]:
     while data := await kubelet.read():
         yield data

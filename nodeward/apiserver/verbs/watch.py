@@ -25,7 +25,7 @@ from nodeward.apiserver.selection import Selectors, selection_of
 from nodeward.base.fielderror import FieldError, forbidden
 from nodeward.base.fieldpath import FieldPath
 from nodeward.machinery.clock import Timer
-from nodeward.machinery.serving.answer import Answer, Sink
+from nodeward.machinery.serving.answer import Answer, ResponseSink
 
 #: Bytes a client may leave unread beyond its initial events, before it is disconnected.
 UNREAD_BYTES = 4 << 20
@@ -87,14 +87,14 @@ class WatchStream:
             selection.is_everything and not self._prefix and self._form is Form.OBJECT and not kind.stored_as
         )
         self._has_headers = True
-        self._sink: Sink | None = None
+        self._sink: ResponseSink | None = None
         self._stop = _nothing
         self._timers: list[Timer] = []
         self._allowance = UNREAD_BYTES
 
     # -- life
 
-    def start(self, sink: Sink) -> None:
+    def start(self, sink: ResponseSink) -> None:
         self._sink = sink
         clock, chance = self._api.env.clock, self._api.env.chance
         first = self._first()

@@ -22,14 +22,14 @@ from nodeward.api.meta import KubeObject
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
 from nodeward.controllers.active_namespaces import refused_for_namespace
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.controllers.cronjob.due import Due, due
 from nodeward.controllers.cronjob.jobs import SCHEDULED, end_of, job_name, new_job, surplus, without
 from nodeward.controllers.own_writes import OwnWrites
+from nodeward.controllers.pods.controller_ref_manager import controller_of, controller_reference
+from nodeward.controllers.pods.creation_backoff import CreationBackoff
 from nodeward.controllers.pods.index import OwnerIndex
 from nodeward.controllers.pods.owners import key_of
-from nodeward.controllers.pods.ownership import controller_of, controller_reference
-from nodeward.controllers.pods.patience import Patience
 from nodeward.machinery.recorder import NORMAL, WARNING, reference
 from nodeward.machinery.workqueue import WorkQueue
 from nodeward.rules.cron import parse, zone_of
@@ -44,16 +44,16 @@ STALE_SECONDS: Final = 0.05
 
 
 class CronJobController:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._clock = tools.clock
-        self._recorder = tools.recorder
-        self._kind = tools.client.kind_of(CronJob)
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="cronjob")
-        self._patience: Patience[str] = Patience(tools.clock)
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._recorder = context.recorder
+        self._kind = context.client.kind_of(CronJob)
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name="cronjob")
+        self._creation_backoff: CreationBackoff[str] = CreationBackoff(context.clock)
         self._written = OwnWrites()
-        self._crons = tools.informers.informer(CronJob)
-        self._jobs = OwnerIndex(tools.informers, Job)
+        self._crons = context.informers.informer(CronJob)
+        self._jobs = OwnerIndex(context.informers, Job)
         #: By uid: when the schedule was changed last, while we looked.
         self._changed: dict[str, int] = {}
         self._crons.add_handler(self._seen, self._cron_changed, self._gone)
@@ -77,7 +77,7 @@ class CronJobController:
 
     def _gone(self, cron: CronJob) -> None:
         self._changed.pop(cron.metadata.uid, None)
-        self._patience.forget(key_of(cron))
+        self._creation_backoff.forget(key_of(cron))
         self._written.forget(cron.metadata.uid)
 
     def _job_seen(self, job: KubeObject) -> None:
@@ -122,7 +122,7 @@ class CronJobController:
                 raise
 
     async def _tidy_up(self, cron: CronJob, status: CronJobStatus, jobs: Sequence[Job]) -> None:
-        """Finished jobs beyond the limits."""
+        """Delete finished jobs beyond the history limits."""
         limits = (
             ("Complete", cron.spec.successful_jobs_history_limit),
             ("Failed", cron.spec.failed_jobs_history_limit),
@@ -133,7 +133,7 @@ class CronJobController:
                     await self._delete(cron, status, job)
 
     async def _follow(self, cron: CronJob, status: CronJobStatus, jobs: Sequence[Job]) -> None:
-        """The status names the jobs at work, and the last success."""
+        """Bring the status up to date: the active jobs, and the last success."""
         known = [each.uid for each in status.active]
         for job in jobs:
             uid, end = job.metadata.uid, end_of(job)
@@ -155,7 +155,7 @@ class CronJobController:
                 status.active = without(status.active, each.uid)
 
     def _take_note(self, cron: CronJob, status: CronJobStatus, job: Job) -> None:
-        """A job at work that the status does not name: made just before we were killed, or by somebody else."""
+        """Report an active job that the status does not name: made just before a crash, or by somebody else."""
         if job.metadata.deletion_timestamp is not None:
             return
         if SCHEDULED in job.metadata.annotations:
@@ -166,7 +166,7 @@ class CronJobController:
         self._recorder.event(cron, WARNING, "UnexpectedJob", text)
 
     async def _exists(self, name: str, namespace: str, uid: str) -> bool:
-        """Asked of the API itself: an informer may not have heard of a job made a moment ago."""
+        """Ask the API itself: an informer may not have heard of a job made a moment ago."""
         try:
             return (await self._client.get(Job, name, namespace)).metadata.uid == uid
         except ApiError as error:
@@ -199,7 +199,7 @@ class CronJobController:
         wait = found.next - now_ns / SECOND_NS + PADDING_SECONDS
         if found.moment is None:
             return wait
-        held = self._patience.seconds_left(key, cron.metadata)
+        held = self._creation_backoff.seconds_left(key, cron.metadata)
         if not held and await self._may_start(cron, status, found, found.moment):
             held = await self._start(key, cron, status, found.moment, zone)
         return min(wait, held) if held else wait
@@ -244,7 +244,7 @@ class CronJobController:
                 text = str(error).replace(name, f"{cron.metadata.name}-")
                 self._recorder.event(cron, WARNING, "FailedCreate", f"Error creating job: {text}")
                 _log.warning("CronJob %s: %s", key, error)
-                return self._patience.refused(key, cron.metadata)
+                return self._creation_backoff.refused(key, cron.metadata)
             job = await self._client.get(Job, name, namespace)
             owner = controller_of(job)
             if owner is None or owner.uid != cron.metadata.uid:
@@ -252,7 +252,7 @@ class CronJobController:
                 return 0.0
         else:
             self._recorder.event(cron, NORMAL, "SuccessfulCreate", f"Created job {name}")
-        self._patience.forget(key)
+        self._creation_backoff.forget(key)
         if not end_of(job):
             status.active = [*without(status.active, job.metadata.uid), reference(job, self._client)]
         status.last_schedule_time = rfc3339(moment * SECOND_NS)

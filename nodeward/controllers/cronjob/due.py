@@ -12,7 +12,7 @@ from typing import Final
 from nodeward.api.batch_v1 import CronJob
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339
-from nodeward.rules.cron import Fields, Interval
+from nodeward.rules.cron import IntervalSchedule, WallClockSchedule
 
 #: More than so many missed: something is wrong with a clock, or with the deadline.
 MANY: Final = 100
@@ -28,13 +28,15 @@ class Due:
     missed_many: bool = False
 
 
-def due(cron: CronJob, schedule: Fields | Interval, now: int, *, not_before: int = 0) -> Due:
+def due(
+    cron: CronJob, schedule: WallClockSchedule | IntervalSchedule, now: int, *, not_before: int = 0
+) -> Due:
     """`not_before`: moments until then do not count, since the schedule was another."""
     begin = max(counted_from(cron), not_before)
     after = begin
     if cron.spec.starting_deadline_seconds is not None:
         after = max(begin, now - cron.spec.starting_deadline_seconds)
-        if isinstance(schedule, Interval):
+        if isinstance(schedule, IntervalSchedule):
             # The distances are measured from the last start, whatever the deadline.
             after -= (after - begin) % schedule.seconds
     moment = schedule.latest(after, now)

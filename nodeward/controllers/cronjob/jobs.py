@@ -15,7 +15,7 @@ SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
 def job_name(cron: CronJob, moment: int) -> str:
-    """One name for one moment, so that nobody can start it twice."""
+    """Return the one name for this moment, so that the same run cannot be started twice."""
     return f"{cron.metadata.name}-{moment // 60}"
 
 
@@ -41,7 +41,7 @@ def end_of(job: Job) -> str:
 
 
 def surplus(jobs: Iterable[Job], end: str, limit: int | None) -> Sequence[Job]:
-    """The oldest of those that ended so, beyond the limit."""
+    """Return the oldest of the jobs that ended with `end`, beyond the limit."""
     ended = [job for job in jobs if end_of(job) == end]
     if limit is None or len(ended) <= limit:
         return ()

@@ -23,19 +23,19 @@ from nodeward.api.errors import ApiError
 from nodeward.api.meta import LabelSelector
 from nodeward.base.errors import WorldError
 from nodeward.controllers.active_namespaces import refused_for_namespace
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
+from nodeward.controllers.controller_revisions import HASH_LABEL, RevisionHistory, Revisions, forgettable
 from nodeward.controllers.daemonset.failed_pods import FailedPods
 from nodeward.controllers.daemonset.placement import Placement, pinned, target_of
-from nodeward.controllers.daemonset.plan import Plan, Scene, repairs, rolling_step
+from nodeward.controllers.daemonset.plan import DaemonSetPlan, DaemonSetState, repairs, rolling_step
 from nodeward.controllers.daemonset.status import status_of
-from nodeward.controllers.pods.batches import in_growing_batches
 from nodeward.controllers.pods.control import PodControl, pod_from_template
+from nodeward.controllers.pods.controller_ref_manager import ControllerRefManager, controller_reference
 from nodeward.controllers.pods.deleting import delete_expected
 from nodeward.controllers.pods.owners import OwnerQueue, key_of
-from nodeward.controllers.pods.ownership import Claims, controller_reference
+from nodeward.controllers.pods.slow_start import in_growing_batches
 from nodeward.controllers.pods.state import next_available_seconds
 from nodeward.controllers.pods.status_writing import write_status
-from nodeward.controllers.revisions import HASH_LABEL, History, Revisions, forgettable
 from nodeward.machinery.recorder import NORMAL, WARNING
 from nodeward.rules.selectors import from_label_selector
 
@@ -48,19 +48,19 @@ _NUMERIC_GATE: Final = "TaintTolerationComparisonOperators"
 
 
 class DaemonSetController:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._clock = tools.clock
-        self._recorder = tools.recorder
-        self._numeric = tools.gates.enabled(_NUMERIC_GATE)
-        self._control = PodControl(tools.client, tools.recorder)
-        self._claims = Claims(tools.client, DaemonSet, Pod)
-        self._revisions = Revisions(tools, DaemonSet, HASH_LABEL)
-        self._failed = FailedPods(tools.clock)
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._recorder = context.recorder
+        self._numeric = context.gates.enabled(_NUMERIC_GATE)
+        self._control = PodControl(context.client, context.recorder)
+        self._claims = ControllerRefManager(context.client, DaemonSet, Pod)
+        self._revisions = Revisions(context, DaemonSet, HASH_LABEL)
+        self._failed = FailedPods(context.clock)
         #: By uid, with the generation they are of.
         self._placements: dict[str, tuple[int, Placement]] = {}
         self._owners = OwnerQueue(
-            tools,
+            context,
             DaemonSet,
             "daemonset",
             selector_of=lambda owner: from_label_selector(owner.spec.selector),
@@ -68,8 +68,8 @@ class DaemonSetController:
             forget=self._forget,
         )
         self._expectations = self._owners.expectations
-        self._patience = self._owners.patience
-        self._nodes = tools.informers.informer(Node)
+        self._creation_backoff = self._owners.creation_backoff
+        self._nodes = context.informers.informer(Node)
         self._nodes.add_handler(self._node_seen, self._node_changed, self._node_seen)
 
     def work(self) -> Sequence[Work[Any]]:
@@ -124,9 +124,9 @@ class DaemonSetController:
             raise
         pods = await self._claims.claim(owner, selector, self._owners.candidates(owner))
         await self._drop_doubles(history, pods)
-        scene = self._scene(owner, pods, self._revisions.hash_of(history.current))
-        wait, failure = (None, None) if waiting else await self._act(key, scene)
-        status = status_of(scene, history.collision_count, failure or None, has_acted=not waiting)
+        state = self._state(owner, pods, self._revisions.hash_of(history.current))
+        wait, failure = (None, None) if waiting else await self._act(key, state)
+        status = status_of(state, history.collision_count, failure or None, has_acted=not waiting)
         if waiting or failure == "":
             # Nothing was tried this time: what the last try found still holds.
             status.conditions = owner.status.conditions
@@ -134,14 +134,14 @@ class DaemonSetController:
             await write_status(self._client, owner, status)
         if not waiting:
             await self._drop_old(owner, history, pods)
-        next_check = next_available_seconds(pods, owner.spec.min_ready_seconds, scene.now_ns)
+        next_check = next_available_seconds(pods, owner.spec.min_ready_seconds, state.now_ns)
         # What was just made or deleted is waited for as well: its end wakes this key, or the time limit does.
         open_for = self._expectations.seconds_left(key)
         return min((each for each in (open_for, wait, next_check) if each), default=None)
 
-    def _scene(self, owner: DaemonSet, pods: Sequence[Pod], hash_: str) -> Scene:
+    def _state(self, owner: DaemonSet, pods: Sequence[Pod], hash_: str) -> DaemonSetState:
         placement = self._placement(owner)
-        verdicts = {node.metadata.name: placement.on(node) for node in self._nodes.list()}
+        eligibility = {node.metadata.name: placement.on(node) for node in self._nodes.list()}
         by_node: dict[str, list[Pod]] = {}
         for pod in pods:
             if is_terminal(pod) and pod.metadata.deletion_timestamp is not None:
@@ -149,29 +149,29 @@ class DaemonSetController:
             target = target_of(pod)
             if target is not None:
                 by_node.setdefault(target, []).append(pod)
-        return Scene(owner, verdicts, by_node, hash_, self._clock.now_ns())
+        return DaemonSetState(owner, eligibility, by_node, hash_, self._clock.now_ns())
 
-    async def _act(self, key: str, scene: Scene) -> tuple[float | None, str | None]:
-        """Carry out the next step. When to look again, and what went wrong: empty for what is not tried again yet."""
-        owner = scene.owner
-        plan = repairs(scene)
+    async def _act(self, key: str, state: DaemonSetState) -> tuple[float | None, str | None]:
+        """Carry out the next step; return when to look again, and what went wrong (empty: waiting for a retry)."""
+        owner = state.owner
+        plan = repairs(state)
         if plan.is_empty:
-            plan = rolling_step(scene)
+            plan = rolling_step(state)
         wait = self._delete_over(owner, plan)
-        held = self._patience.seconds_left(key, owner.metadata) if plan.create else 0.0
+        held = self._creation_backoff.seconds_left(key, owner.metadata) if plan.create else 0.0
         if held:
             plan.create = []
-        error = await self._carry_out(key, scene, plan)
+        error = await self._carry_out(key, state, plan)
         if error is not None:
-            held = self._patience.refused(key, owner.metadata)
+            held = self._creation_backoff.refused(key, owner.metadata)
             _log.warning("DaemonSet %s: %s", key, error)
         elif not held:
-            self._patience.forget(key)
+            self._creation_backoff.forget(key)
         failure = str(error) if error is not None else "" if held else None
         return min((each for each in (wait, held) if each), default=None), failure
 
-    def _delete_over(self, owner: DaemonSet, plan: Plan) -> float | None:
-        """Pods that are over are deleted as well, failed ones not too often; when the next may be."""
+    def _delete_over(self, owner: DaemonSet, plan: DaemonSetPlan) -> float | None:
+        """Delete pods that have ended, failed ones with growing pauses; return the seconds until the next."""
         waits: list[float] = []
         for node, pod in plan.over:
             name = f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -190,20 +190,24 @@ class DaemonSetController:
 
     # -- pods -----------------------------------------------------------------------------------------------------
 
-    async def _carry_out(self, key: str, scene: Scene, plan: Plan) -> ApiError | WorldError | None:
+    async def _carry_out(
+        self, key: str, state: DaemonSetState, plan: DaemonSetPlan
+    ) -> ApiError | WorldError | None:
         nodes, doomed = plan.create[:BURST], plan.delete[:BURST]
         if not nodes and not doomed:
             return None
         self._expectations.expect(key, creations=len(nodes), deletions=(pod.metadata.uid for pod in doomed))
-        error = await self._create(key, scene, nodes)
-        deleted = await self._delete(key, scene.owner, doomed)
+        error = await self._create(key, state, nodes)
+        deleted = await self._delete(key, state.owner, doomed)
         return error or deleted
 
-    async def _create(self, key: str, scene: Scene, nodes: Sequence[str]) -> ApiError | WorldError | None:
-        owner = scene.owner
+    async def _create(
+        self, key: str, state: DaemonSetState, nodes: Sequence[str]
+    ) -> ApiError | WorldError | None:
+        owner = state.owner
         template = owner.spec.template
         pod = pod_from_template(template, owner, controller_reference(owner, self._claims.kind))
-        pod.metadata.labels[HASH_LABEL] = scene.hash
+        pod.metadata.labels[HASH_LABEL] = state.hash
         waiting = iter(nodes)
 
         async def create() -> None:
@@ -227,8 +231,8 @@ class DaemonSetController:
 
     # -- history --------------------------------------------------------------------------------------------------
 
-    async def _drop_doubles(self, history: History, pods: Sequence[Pod]) -> None:
-        """Pods that name another revision of the current template are as new as the others: say so, then drop it."""
+    async def _drop_doubles(self, history: RevisionHistory, pods: Sequence[Pod]) -> None:
+        """Relabel pods of a duplicate revision of the current template, then delete that revision."""
         if not history.doubles:
             return
         doubled = [self._revisions.hash_of(each) for each in history.doubles]
@@ -238,7 +242,7 @@ class DaemonSetController:
                 await self._control.patch(pod, {"metadata": {"labels": {HASH_LABEL: hash_}}})
         await self._revisions.forget(history.doubles)
 
-    async def _drop_old(self, owner: DaemonSet, history: History, pods: Sequence[Pod]) -> None:
+    async def _drop_old(self, owner: DaemonSet, history: RevisionHistory, pods: Sequence[Pod]) -> None:
         hashes = frozenset(pod.metadata.labels.get(HASH_LABEL) for pod in pods)
         in_use = [each.metadata.name for each in history.old if self._revisions.hash_of(each) in hashes]
         await self._revisions.forget(forgettable(history.old, owner.spec.revision_history_limit, in_use))

@@ -24,12 +24,12 @@ class FailedPods:
         self._deleted: dict[str, dict[str, tuple[int, int, int]]] = {}
 
     def seconds_left(self, owner: ObjectMeta, node: str) -> float:
-        """How long a failed pod has to stay on this node yet."""
+        """Return how long a failed pod has to stay on this node yet."""
         count, since_seconds = self._find(owner, node)
         return max(0.0, _CURVE.wait(count - 1) - since_seconds) if count else 0.0
 
     def deleted(self, owner: ObjectMeta, node: str) -> None:
-        """One is deleted now."""
+        """Record that a failed pod is deleted now."""
         count, _ = self._find(owner, node)
         of_owner = self._deleted.setdefault(owner.uid, {})
         of_owner[node] = (owner.generation, count + 1, self._clock.monotonic_ns())

@@ -35,8 +35,8 @@ _TOLERATED: Final = (
 _TOLERATED_ON_HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE)
 
 
-class Verdict(NamedTuple):
-    """What a daemon set has to do with a node."""
+class NodeEligibility(NamedTuple):
+    """Whether a daemon set's pod should run on a node, and whether a running one may stay."""
 
     #: A pod should be there.
     should_run: bool
@@ -44,12 +44,12 @@ class Verdict(NamedTuple):
     may_stay: bool
 
 
-_NEITHER: Final = Verdict(False, False)
-_BOTH: Final = Verdict(True, True)
+_NEITHER: Final = NodeEligibility(False, False)
+_BOTH: Final = NodeEligibility(True, True)
 
 
 def tolerations_of(spec: PodSpec) -> list[Toleration]:
-    """The template's tolerations, and those every daemon pod gets, which replace the template's for the same taint."""
+    """Return the template's tolerations with those every daemon pod gets, which win for the same taint."""
     pairs = (*_TOLERATED, _TOLERATED_ON_HOST_NETWORK) if spec.host_network else _TOLERATED
     given = [Toleration(key=key, operator="Exists", effect=effect) for key, effect in pairs]
     replaced = [(each.key, each.effect, each.operator, each.value) for each in given]
@@ -69,7 +69,7 @@ class Placement:
         self._tolerations = tolerations_of(template.spec)
         self._numeric = numeric
 
-    def on(self, node: Node) -> Verdict:
+    def on(self, node: Node) -> NodeEligibility:
         spec = self._spec
         if (spec.node_name and spec.node_name != node.metadata.name) or not fits_node(spec, node):
             return _NEITHER
@@ -77,11 +77,11 @@ class Placement:
         if not taints or blocking_taint(taints, self._tolerations, numeric=self._numeric) is None:
             return _BOTH
         evicting = first_untolerated(taints, self._tolerations, NO_EXECUTE, numeric=self._numeric)
-        return Verdict(False, evicting is None)
+        return NodeEligibility(False, evicting is None)
 
 
 def pinned(spec: PodSpec, node: str) -> PodSpec:
-    """The spec of a daemon pod for this node; what the template requires of nodes has been checked already."""
+    """Return the spec of a daemon pod for this node; what the template requires of nodes has been checked already."""
     term = NodeSelectorTerm(
         match_fields=[NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=[node])]
     )
@@ -98,7 +98,7 @@ def pinned(spec: PodSpec, node: str) -> PodSpec:
 
 
 def target_of(pod: Pod) -> str | None:
-    """The node a daemon pod is on, or was made for; None if nothing says."""
+    """Return the node a daemon pod is on, or was made for; None if the pod names none."""
     if pod.spec.node_name:
         return pod.spec.node_name
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None

@@ -1,7 +1,7 @@
 """What to make and what to delete next for a daemon set. Pure.
 
-In go the nodes with what the daemon set has to do with them, and its pods by node; out comes a `Plan`. First comes what
-is plainly wrong (`repairs`: missing pods, pods that are over, too many); only when nothing is, the next step of a
+In go the nodes with their eligibility, and the daemon set's pods by node; out comes a `DaemonSetPlan`. First comes what
+is plainly wrong (`repairs`: missing pods, pods that have ended, too many); only when nothing is, the next step of a
 rolling update (`rolling_step`).
 
 What must stay true: without surge there is never a second pod on a node, not even beside one that is going; old pods
@@ -18,16 +18,16 @@ from typing import Final
 from nodeward.api.apps_v1 import DaemonSet
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_phase import is_terminal
-from nodeward.controllers.daemonset.placement import Verdict
+from nodeward.controllers.controller_revisions import HASH_LABEL
+from nodeward.controllers.daemonset.placement import NodeEligibility
 from nodeward.controllers.pods.state import is_active, is_available, is_ready
-from nodeward.controllers.revisions import HASH_LABEL
 from nodeward.rules.int_or_percent import scaled
 
 ROLLING: Final = "RollingUpdate"
 
 
 @dataclass(slots=True)
-class Plan:
+class DaemonSetPlan:
     #: The nodes to make a pod for.
     create: list[str] = field(default_factory=list)
     delete: list[Pod] = field(default_factory=list)
@@ -40,12 +40,12 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """A daemon set as one look finds it."""
+class DaemonSetState:
+    """A daemon set, its nodes' eligibility and its pods, as observed at one moment."""
 
     owner: DaemonSet
     #: Of every node there is.
-    verdicts: Mapping[str, Verdict]
+    eligibility: Mapping[str, NodeEligibility]
     #: By the node they are on or meant for; without those that are over and going.
     pods: Mapping[str, Sequence[Pod]]
     #: Of the current template.
@@ -59,11 +59,11 @@ class Scene:
         return is_available(pod, self.owner.spec.min_ready_seconds, self.now_ns)
 
     def wanted(self) -> int:
-        return sum(verdict.should_run for verdict in self.verdicts.values())
+        return sum(eligible.should_run for eligible in self.eligibility.values())
 
 
 def age(pod: Pod) -> tuple[bool, str, str]:
-    """A sort key: those on a node first, then the oldest."""
+    """Return a sort key: those on a node first, then the oldest."""
     return (not pod.spec.node_name, pod.metadata.creation_timestamp or "", pod.metadata.name)
 
 
@@ -75,7 +75,7 @@ def max_surge(owner: DaemonSet, wanted: int) -> int:
 
 
 def max_unavailable(owner: DaemonSet, wanted: int) -> int:
-    """At least one unless there is surge: otherwise nothing could ever move."""
+    """Return `maxUnavailable` in pods: at least one unless there is surge, or no update could ever begin."""
     rolling = owner.spec.update_strategy.rolling_update
     if owner.spec.update_strategy.type != ROLLING or rolling is None:
         return 0
@@ -83,15 +83,15 @@ def max_unavailable(owner: DaemonSet, wanted: int) -> int:
     return allowed if allowed or max_surge(owner, wanted) else 1
 
 
-def repairs(scene: Scene) -> Plan:
-    plan = Plan()
-    surges = max_surge(scene.owner, 1) > 0
-    for node, verdict in scene.verdicts.items():
-        pods = scene.pods.get(node)
+def repairs(state: DaemonSetState) -> DaemonSetPlan:
+    plan = DaemonSetPlan()
+    surges = max_surge(state.owner, 1) > 0
+    for node, eligible in state.eligibility.items():
+        pods = state.pods.get(node)
         if not pods:
-            if verdict.should_run:
+            if eligible.should_run:
                 plan.create.append(node)
-        elif verdict.may_stay:
+        elif eligible.may_stay:
             if len(pods) == 1 and is_active(pods[0]):
                 continue
             staying = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
@@ -100,13 +100,13 @@ def repairs(scene: Scene) -> Plan:
             if not surges:
                 plan.delete += running[1:]
             elif running:
-                plan.delete += _beyond_surge(scene, running)
-            elif verdict.should_run:
+                plan.delete += _beyond_surge(state, running)
+            elif eligible.should_run:
                 plan.create.append(node)
         else:
             plan.delete += [pod for pod in pods if pod.metadata.deletion_timestamp is None]
-    for node, pods in scene.pods.items():
-        if node not in scene.verdicts:
+    for node, pods in state.pods.items():
+        if node not in state.eligibility:
             # Their node is gone: the scheduler will never place them, and nobody else deletes them.
             plan.delete += [
                 pod for pod in pods if not pod.spec.node_name and pod.metadata.deletion_timestamp is None
@@ -114,79 +114,79 @@ def repairs(scene: Scene) -> Plan:
     return plan
 
 
-def _beyond_surge(scene: Scene, running: Sequence[Pod]) -> list[Pod]:
-    """All but the oldest of each template; and the old one too, if it is not ready or its heir serves."""
-    new = [pod for pod in running if scene.is_new(pod)]
-    old = [pod for pod in running if not scene.is_new(pod)]
+def _beyond_surge(state: DaemonSetState, running: Sequence[Pod]) -> list[Pod]:
+    """Return all but the oldest of each template; and the old one too, if it is not ready or its heir serves."""
+    new = [pod for pod in running if state.is_new(pod)]
+    old = [pod for pod in running if not state.is_new(pod)]
     excess = [*new[1:], *old[1:]]
-    if new and old and (not is_ready(old[0]) or scene.serves(new[0])):
+    if new and old and (not is_ready(old[0]) or state.serves(new[0])):
         excess.append(old[0])
     return excess
 
 
-def rolling_step(scene: Scene) -> Plan:
-    """The next pods to replace; nothing unless the strategy is to roll."""
-    if scene.owner.spec.update_strategy.type != ROLLING:
-        return Plan()
-    wanted = scene.wanted()
-    surge = max_surge(scene.owner, wanted)
+def rolling_step(state: DaemonSetState) -> DaemonSetPlan:
+    """Return the next pods to replace; nothing unless the strategy is to roll."""
+    if state.owner.spec.update_strategy.type != ROLLING:
+        return DaemonSetPlan()
+    wanted = state.wanted()
+    surge = max_surge(state.owner, wanted)
     if surge:
-        return _surge(scene, surge, wanted)
-    return _replace(scene, max_unavailable(scene.owner, wanted))
+        return _surge(state, surge, wanted)
+    return _replace(state, max_unavailable(state.owner, wanted))
 
 
-def _by_node(scene: Scene) -> Iterator[tuple[str, list[Pod], list[Pod]]]:
-    """Every node that has or should have pods, with those of the current template and others, less those going."""
-    wanting = [node for node, verdict in scene.verdicts.items() if verdict.should_run]
-    for node in dict.fromkeys([*scene.pods, *wanting]):
-        staying = [pod for pod in scene.pods.get(node, ()) if pod.metadata.deletion_timestamp is None]
-        new = [pod for pod in staying if scene.is_new(pod)]
-        yield node, new, [pod for pod in staying if not scene.is_new(pod)]
+def _by_node(state: DaemonSetState) -> Iterator[tuple[str, list[Pod], list[Pod]]]:
+    """Yield each node that has or should have pods, with its new and old pods, without terminating ones."""
+    wanting = [node for node, eligible in state.eligibility.items() if eligible.should_run]
+    for node in dict.fromkeys([*state.pods, *wanting]):
+        staying = [pod for pod in state.pods.get(node, ()) if pod.metadata.deletion_timestamp is None]
+        new = [pod for pod in staying if state.is_new(pod)]
+        yield node, new, [pod for pod in staying if not state.is_new(pod)]
 
 
-def _replace(scene: Scene, allowed: int) -> Plan:
+def _replace(state: DaemonSetState, allowed: int) -> DaemonSetPlan:
     idle: list[Pod] = []
     serving: list[Pod] = []
     unavailable = 0
-    for _, new, old in _by_node(scene):
+    for _, new, old in _by_node(state):
         if len(new) + len(old) != 1:
             # None, or more than one, of which some are about to go.
             unavailable += 1
         elif new:
-            unavailable += not scene.serves(new[0])
-        elif scene.serves(old[0]):
+            unavailable += not state.serves(new[0])
+        elif state.serves(old[0]):
             serving += old
         else:
             # It serves nobody: replacing it costs nothing.
             idle += old
             unavailable += 1
-    return Plan(delete=[*idle, *serving[: max(0, allowed - unavailable)]])
+    return DaemonSetPlan(delete=[*idle, *serving[: max(0, allowed - unavailable)]])
 
 
-def _surge(scene: Scene, allowed: int, wanted: int) -> Plan:
-    plan = Plan()
+def _surge(state: DaemonSetState, allowed: int, wanted: int) -> DaemonSetPlan:
+    plan = DaemonSetPlan()
     candidates: list[str] = []
     leaving: list[Pod] = []
     surging = available = 0
-    for node, new, old in _by_node(scene):
+    for node, new, old in _by_node(state):
         if len(new) > 1 or len(old) > 1:
             surging += 1
             continue
-        available += any(scene.serves(pod) for pod in old or new)
+        available += any(state.serves(pod) for pod in old or new)
         if not old:
             continue
         if new:
-            if scene.serves(new[0]):
+            if state.serves(new[0]):
                 plan.delete += old
             else:
                 surging += 1
             continue
-        verdict = scene.verdicts.get(node)
-        if verdict is None:
+        eligible = state.eligibility.get(node)
+        if eligible is None:
             # The node is gone, and its pods are going with it.
             continue
-        serves = scene.serves(old[0])
-        if verdict.should_run:
+        serves = state.serves(old[0])
+        if eligible.should_run:
             (candidates if serves else plan.create).append(node)
         else:
             (leaving if serves else plan.delete).append(old[0])

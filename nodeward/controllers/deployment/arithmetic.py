@@ -32,12 +32,12 @@ def replicas(obj: Deployment | ReplicaSet) -> int:
 
 
 def total(sets: Iterable[ReplicaSet]) -> int:
-    """The pods asked for."""
+    """Return the pods asked for."""
     return sum(map(replicas, sets))
 
 
 def occupied(sets: Iterable[ReplicaSet]) -> int:
-    """The pods asked for, and those not asked for any more that are still there.
+    """Return the pods asked for, and those not asked for any more that are still there.
 
     Unlike upstream, which lets new pods come before the old ones they replace have begun to go.
     """
@@ -45,12 +45,12 @@ def occupied(sets: Iterable[ReplicaSet]) -> int:
 
 
 def available(sets: Iterable[ReplicaSet]) -> int:
-    """Pods that serve and are to stay: a status may be older than the size it stands beside."""
+    """Count available pods, at most the size: a status may be older than the spec beside it."""
     return sum(min(each.status.available_replicas, replicas(each)) for each in sets)
 
 
 def active(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
-    """Those that should have pods."""
+    """Return those that should have pods."""
     return [each for each in sets if replicas(each) > 0]
 
 
@@ -59,12 +59,12 @@ def is_rolling(deployment: Deployment) -> bool:
 
 
 def max_surge(deployment: Deployment) -> int:
-    """How many pods there may be beyond those asked for."""
+    """Return how many pods there may be beyond those asked for."""
     return _bounds(deployment)[0] if is_rolling(deployment) else 0
 
 
 def max_unavailable(deployment: Deployment) -> int:
-    """How many of the pods asked for may be missing."""
+    """Return how many of the pods asked for may be missing."""
     if not is_rolling(deployment) or not replicas(deployment):
         return 0
     return min(_bounds(deployment)[1], replicas(deployment))
@@ -79,7 +79,7 @@ def _bounds(deployment: Deployment) -> tuple[int, int]:
 
 
 def grown(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> int:
-    """The size the new replica set may have now, beside the old ones."""
+    """Return the size the new replica set may have now, beside the old ones."""
     wanted, present = replicas(deployment), replicas(new)
     if not is_rolling(deployment):
         return wanted
@@ -91,7 +91,7 @@ def grown(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) ->
 
 
 def rolling_step(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
-    """One step of a rolling update: the new replica set grows if it can, otherwise the old ones shrink."""
+    """Compute one step of a rolling update: the new replica set grows if it can, otherwise the old ones shrink."""
     wanted = replicas(deployment)
     if replicas(new) > wanted:
         return {new.metadata.name: wanted}
@@ -103,7 +103,7 @@ def rolling_step(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaS
 
 
 def _shrunk(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
-    """Pods of old replica sets that can go: those that do not serve first, then as many as others have replaced."""
+    """Shrink old replica sets: unavailable pods first, then as many as new pods have replaced."""
     minimum = replicas(deployment) - max_unavailable(deployment)
     new_not_available = replicas(new) - available([new])
     room = total(old) + replicas(new) - minimum - new_not_available
@@ -129,7 +129,7 @@ def _shrunk(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) 
 
 
 def is_saturated(deployment: Deployment, new: ReplicaSet | None) -> bool:
-    """Whether the new replica set alone is all that was asked for."""
+    """Tell whether the new replica set alone is all that was asked for."""
     wanted = replicas(deployment)
     return (
         new is not None
@@ -140,13 +140,13 @@ def is_saturated(deployment: Deployment, new: ReplicaSet | None) -> bool:
 
 
 def is_scaling(deployment: Deployment, sets: Iterable[ReplicaSet]) -> bool:
-    """Whether the number of pods asked for has changed since the replica sets were last sized."""
+    """Tell whether the number of pods asked for has changed since the replica sets were last sized."""
     remembered = (whole_number(each, DESIRED_REPLICAS) for each in active(sets))
     return any(each is not None and each != replicas(deployment) for each in remembered)
 
 
 def in_proportion(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> Sizes:
-    """Sizes after scaling: mid-rollout, each replica set keeps its share, so that scaling does not hasten the rollout.
+    """Return sizes after scaling: mid-rollout each replica set keeps its share, so scaling does not speed it up.
 
     A replica set that keeps its size is named too: what it remembers may need writing.
     """
@@ -184,7 +184,7 @@ def _largest_first(sets: Sequence[ReplicaSet], *, newer_first: bool) -> list[Rep
 
 
 def _share(deployment: Deployment, each: ReplicaSet, to_add: int, added: int) -> int:
-    """What this replica set gains or loses of `to_add`, of which `added` is given out already."""
+    """Return what this replica set gains or loses of `to_add`, of which `added` is given out already."""
     if to_add == added:
         return 0
     share, rest = _fraction(deployment, each), to_add - added

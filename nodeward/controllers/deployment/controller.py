@@ -21,7 +21,7 @@ from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.api.errors import ApiError
 from nodeward.api.meta import KubeObject, LabelSelector
 from nodeward.controllers.active_namespaces import refused_for_namespace
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.controllers.deployment import progress, revisions
 from nodeward.controllers.deployment.arithmetic import (
     Sizes,
@@ -34,8 +34,12 @@ from nodeward.controllers.deployment.arithmetic import (
     replicas,
     rolling_step,
 )
+from nodeward.controllers.pods.controller_ref_manager import (
+    ControllerRefManager,
+    controller_of,
+    controller_reference,
+)
 from nodeward.controllers.pods.index import NamespaceIndex, OwnerIndex
-from nodeward.controllers.pods.ownership import Claims, controller_of, controller_reference
 from nodeward.machinery.recorder import NORMAL, WARNING
 from nodeward.machinery.workqueue import WorkQueue
 from nodeward.rules.selectors import from_label_selector
@@ -65,17 +69,17 @@ class _Look:
 
 
 class DeploymentController:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._clock = tools.clock
-        self._recorder = tools.recorder
-        self._tells_terminating = tools.gates.enabled(_TERMINATING_GATE)
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="deployment")
-        self._claims = Claims(tools.client, Deployment, ReplicaSet)
-        self._deployments = tools.informers.informer(Deployment)
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._recorder = context.recorder
+        self._tells_terminating = context.gates.enabled(_TERMINATING_GATE)
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name="deployment")
+        self._claims = ControllerRefManager(context.client, Deployment, ReplicaSet)
+        self._deployments = context.informers.informer(Deployment)
         self._in_namespace = NamespaceIndex(self._deployments)
-        self._sets = OwnerIndex(tools.informers, ReplicaSet)
-        self._pods = OwnerIndex(tools.informers, Pod)
+        self._sets = OwnerIndex(context.informers, ReplicaSet)
+        self._pods = OwnerIndex(context.informers, Pod)
         self._deployments.add_handler(self._seen, lambda _, new: self._seen(new), self._seen)
         self._sets.informer.add_handler(self._set_seen, self._set_changed, self._set_seen)
         self._pods.informer.add_handler(on_delete=self._pod_gone)
@@ -106,7 +110,7 @@ class DeploymentController:
         self._set_seen(new)
 
     def _pod_gone(self, pod: Pod) -> None:
-        """A deployment that recreates waits for the last pod of its old replica sets."""
+        """Wake a deployment with strategy Recreate, which waits for the last pod of its old replica sets."""
         reference = controller_of(pod)
         if reference is None or reference.kind != "ReplicaSet":
             return
@@ -164,7 +168,7 @@ class DeploymentController:
         return await self._tell_progress(look)
 
     async def _recreate(self, look: _Look) -> float | None:
-        """All old pods go before the first new one comes."""
+        """Scale old replica sets to zero and wait for their pods before the new one is scaled up."""
         doomed = {each.metadata.name: 0 for each in active(look.old)}
         await self._resize(look, doomed)
         if not doomed and not self._old_pods_run(look):
@@ -186,7 +190,7 @@ class DeploymentController:
     # -- replica sets ---------------------------------------------------------------------------------------------
 
     async def _refresh_new(self, look: _Look) -> None:
-        """The replica set of the current template carries what the deployment says, and the highest revision."""
+        """Give the current replica set the deployment's annotations and the highest revision."""
         new, deployment = look.new, look.deployment
         if new is None:
             return
@@ -231,7 +235,7 @@ class DeploymentController:
             self._note(look, progress.SET_CREATED, f'Created new replica set "{name}"')
 
     async def _take_existing(self, look: _Look, name: str) -> None:
-        """By this name there is a replica set: our own that the informer has not told of, or another's."""
+        """Use a replica set of this name that exists: our own, not seen by the informer yet, or another's."""
         deployment = look.deployment
         found = await self._client.get(ReplicaSet, name, deployment.metadata.namespace)
         reference = controller_of(found)
@@ -275,7 +279,7 @@ class DeploymentController:
                 look.old = [updated if other is each else other for other in look.old]
 
     async def _forget_old(self, look: _Look) -> None:
-        """Old replica sets beyond the history limit."""
+        """Delete old replica sets beyond the history limit."""
         for each in revisions.forgettable(look.deployment, look.old):
             meta = each.metadata
             try:
@@ -295,7 +299,7 @@ class DeploymentController:
         progress.set_condition(look.status, progress.PROGRESSING, value, reason, text, self._clock.now_ns())
 
     async def _tell_counts(self, look: _Look) -> float | None:
-        """The status while nothing is rolled out: while paused, scaled or deleted."""
+        """Write the status while no rollout goes on: while paused, scaled or deleted."""
         self._count(look)
         return await self._write(look)
 

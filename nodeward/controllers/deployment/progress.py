@@ -77,7 +77,7 @@ def remove_condition(status: DeploymentStatus, type_: str) -> None:
 
 
 def own_copy(status: DeploymentStatus) -> DeploymentStatus:
-    """One that may be changed by the functions here."""
+    """Return a copy that the functions here may change."""
     return msgspec.structs.replace(status, conditions=[*status.conditions])
 
 
@@ -86,7 +86,7 @@ def has_deadline(deployment: Deployment) -> bool:
 
 
 def note_pause(deployment: Deployment, status: DeploymentStatus, now_ns: int) -> None:
-    """Pausing and resuming are told, so that the time in between does not count against the deadline."""
+    """Set the condition for pausing or resuming, so that a pause does not count against the deadline."""
     known = condition(status, PROGRESSING)
     if not has_deadline(deployment) or (known is not None and known.reason == TIMED_OUT):
         return
@@ -106,7 +106,7 @@ def counted(
     *,
     tells_terminating: bool,
 ) -> DeploymentStatus:
-    """A status with the counts of the replica sets and with Available; other conditions are those of `status`."""
+    """Return a status with the replica sets' counts and Available; other conditions are those of `status`."""
     sets = [*old, new] if new is not None else [*old]
     serving = sum(each.status.available_replicas for each in sets)
     result = DeploymentStatus(
@@ -130,7 +130,7 @@ def counted(
 
 
 def _terminating(sets: Iterable[ReplicaSet]) -> int | None:
-    """None as soon as one replica set that has been looked at does not say."""
+    """Sum terminating pods; None as soon as one observed replica set does not report them."""
     count = 0
     for each in sets:
         if each.status.terminating_replicas is not None:
@@ -172,7 +172,7 @@ def judge(
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """All pods asked for are of the current template and available, and there are no others."""
+    """Tell whether all pods asked for are of the current template and available, with no others left."""
     wanted = replicas(deployment)
     return (
         status.updated_replicas == status.replicas == status.available_replicas == wanted
@@ -203,7 +203,7 @@ def _deadline_ns(deployment: Deployment, known: DeploymentCondition) -> int | No
 
 
 def seconds_to_deadline(deployment: Deployment, status: DeploymentStatus, now_ns: int) -> float | None:
-    """When to look again if nothing happens; None: nothing to judge then."""
+    """Return when to look again if nothing happens; None: nothing to judge then."""
     known = condition(status, PROGRESSING)
     if (
         known is None
@@ -220,7 +220,7 @@ def seconds_to_deadline(deployment: Deployment, status: DeploymentStatus, now_ns
 
 
 def _pass_on_failure(result: DeploymentStatus, newest_first: Iterable[ReplicaSet]) -> None:
-    """The failure of one replica set, of the current one rather than another, is the deployment's."""
+    """Copy a replica set's failure condition to the deployment, preferring the current replica set's."""
     for each in newest_first:
         for found in each.status.conditions:
             if found.type == REPLICA_FAILURE:

@@ -42,7 +42,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 def revision(obj: ReplicaSet | Deployment) -> int | None:
-    """Its number; 0 if it has none, None if what stands there is no number."""
+    """Return the revision number; 0 if there is no annotation, None if it is not a number."""
     text = obj.metadata.annotations.get(REVISION)
     if text is None:
         return 0
@@ -50,7 +50,7 @@ def revision(obj: ReplicaSet | Deployment) -> int | None:
 
 
 def whole_number(each: ReplicaSet, annotation: str) -> int | None:
-    """A size that a replica set remembers, if it is one."""
+    """Return a size that a replica set remembers, if it is one."""
     text = each.metadata.annotations.get(annotation, "")
     if not text.isascii() or not text.isdigit() or len(text) > 10:
         return None
@@ -59,19 +59,19 @@ def whole_number(each: ReplicaSet, annotation: str) -> int | None:
 
 
 def by_age(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
-    """Oldest first."""
+    """Sort replica sets, oldest first."""
     return sorted(sets, key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.name))
 
 
 def split(deployment: Deployment, sets: Iterable[ReplicaSet]) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
-    """The replica set of the current template (the oldest, should there be several), and all others, oldest first."""
+    """Return the replica set of the current template (the oldest of several), and all others, oldest first."""
     aged = by_age(sets)
     new = next((each for each in aged if is_of(each, deployment.spec.template)), None)
     return new, [each for each in aged if each is not new]
 
 
 def is_of(each: ReplicaSet, template: PodTemplateSpec) -> bool:
-    """Whether a replica set makes pods of this template, but for the hash it adds."""
+    """Tell whether a replica set makes pods of this template, but for the hash it adds."""
     return _without_hash(each.spec.template) == _without_hash(template)
 
 
@@ -89,7 +89,7 @@ def next_revision(old: Iterable[ReplicaSet]) -> int:
 
 
 def annotations_of_new(deployment: Deployment, known: Mapping[str, str], number: int) -> dict[str, str]:
-    """What the current replica set's annotations should be, given what they are."""
+    """Return what the current replica set's annotations should be, given what they are."""
     inherited = sorted(deployment.metadata.annotations.items())
     annotations = {**known, **{key: value for key, value in inherited if key not in _OWN_ANNOTATIONS}}
     before = known.get(REVISION, "")
@@ -103,7 +103,7 @@ def annotations_of_new(deployment: Deployment, known: Mapping[str, str], number:
 
 
 def _remembering(history: str, number: str) -> str:
-    """The history with one more; the oldest are forgotten when it grows too long."""
+    """Return the history with one more; the oldest are forgotten when it grows too long."""
     numbers = [*history.split(","), number] if history else [number]
     while len(",".join(numbers)) > _MAX_HISTORY_CHARACTERS:
         del numbers[0]
@@ -111,12 +111,12 @@ def _remembering(history: str, number: str) -> str:
 
 
 def sizes_remembered(annotations: Mapping[str, str], desired: int, most: int) -> dict[str, str]:
-    """With what the deployment asked for and allowed when the replica set was sized."""
+    """Annotate with the size and maximum the deployment had when the replica set was sized."""
     return {**annotations, DESIRED_REPLICAS: str(desired), MAX_REPLICAS: str(most)}
 
 
 def new_replica_set(deployment: Deployment, reference: OwnerReference, number: int, most: int) -> ReplicaSet:
-    """A replica set for the current template, of no size yet; `most`: how many pods the deployment may have."""
+    """Return a replica set of size zero for the current template; `most`: the deployment's maximum of pods."""
     template = deployment.spec.template
     hash_ = template_hash(template, deployment.status.collision_count)
     labels = {**template.metadata.labels, HASH_LABEL: hash_}
@@ -146,7 +146,7 @@ def new_replica_set(deployment: Deployment, reference: OwnerReference, number: i
 
 
 def forgettable(deployment: Deployment, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
-    """Old replica sets beyond `revisionHistoryLimit` that have no pods any more."""
+    """Return old replica sets beyond `revisionHistoryLimit` that have no pods any more."""
     limit = deployment.spec.revision_history_limit
     if limit is None:
         return []

@@ -1,7 +1,7 @@
 """Jobs: pods that run to their end, counted exactly.
 
-`controller` looks and writes. What it finds is put together by `scene`; `ending` says whether the job is over and why,
-`sizing` which pods to make and delete, `accounting` what the status counts and which pods have been counted. Beneath
-them: `pod_facts`, `indexes`, `policies` (rules users give), `backoff` (pauses after failures), `making` (new pods) and
-`conditions`.
+`controller` looks and writes. What it finds is put together by `job_state`; `ending` says whether the job has finished
+and why, `sizing` which pods to make and delete, `accounting` what the status counts and which pods have been counted.
+Beneath them: `pod_facts`, `indexes`, `policies` (rules users give), `backoff` (pauses after failures), `making` (new
+pods) and `conditions`.
 """

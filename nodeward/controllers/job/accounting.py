@@ -21,9 +21,9 @@ from nodeward.api.batch_v1 import JobCondition, JobStatus, UncountedTerminatedPo
 from nodeward.api.core_v1.pod import Pod
 from nodeward.controllers.job.conditions import SUCCESS_CRITERIA_MET
 from nodeward.controllers.job.indexes import Indexes
+from nodeward.controllers.job.job_state import JobState, has_place
 from nodeward.controllers.job.pod_facts import counts_by_index, index_of, is_failed, is_indexed
 from nodeward.controllers.job.policies import judge_failure
-from nodeward.controllers.job.scene import Scene, has_place
 
 MAX_UNCOUNTED: Final = 500
 
@@ -39,7 +39,7 @@ class Entries:
 
 
 def own_copy(status: JobStatus) -> JobStatus:
-    """One that may be changed by the functions here."""
+    """Return a copy that the functions here may change."""
     uncounted = status.uncounted_terminated_pods or UncountedTerminatedPods()
     return msgspec.structs.replace(
         status,
@@ -67,17 +67,17 @@ def is_settled(status: JobStatus) -> bool:
     return uncounted is None or not (uncounted.succeeded or uncounted.failed)
 
 
-def enter(scene: Scene, status: JobStatus, ending: JobCondition | None) -> Entries:
+def enter(state: JobState, status: JobStatus, ending: JobCondition | None) -> Entries:
     """Enter what has ended into `status`, which is changed. `ending`: the job is decided, so everything has ended."""
-    job = scene.job
+    job = state.job
     uncounted = status.uncounted_terminated_pods or UncountedTerminatedPods()
     status.uncounted_terminated_pods = uncounted
     has_failed = ending is not None and ending.type != SUCCESS_CRITERIA_MET
     noted = frozenset((*uncounted.succeeded, *uncounted.failed))
     entries = Entries(status, [], False)
     new_indexes: dict[int, None] = {}
-    for pod in sorted(scene.tracked, key=lambda pod: index_of(pod) or 0):
-        if not _may_go(scene, pod, ending):
+    for pod in sorted(state.tracked, key=lambda pod: index_of(pod) or 0):
+        if not _may_go(state, pod, ending):
             continue
         entries.release.append(pod)
         uid, index = pod.metadata.uid, index_of(pod)
@@ -85,7 +85,7 @@ def enter(scene: Scene, status: JobStatus, ending: JobCondition | None) -> Entri
             if pod.status.phase == "Succeeded":
                 if not is_indexed(job):
                     uncounted.succeeded.append(uid)
-                elif index is not None and index not in scene.known_indexes:
+                elif index is not None and index not in state.known_indexes:
                     new_indexes[index] = None
             elif (has_failed or is_failed(pod, job)) and judge_failure(job, pod).counts:
                 uncounted.failed.append(uid)
@@ -93,21 +93,21 @@ def enter(scene: Scene, status: JobStatus, ending: JobCondition | None) -> Entri
             entries.is_full = True
             break
     if is_indexed(job):
-        done = scene.known_indexes | Indexes.of(new_indexes)
+        done = state.known_indexes | Indexes.of(new_indexes)
         status.completed_indexes = str(done)
         status.succeeded = len(done)
-        status.failed_indexes = str(scene.failed_indexes) if counts_by_index(job) else None
+        status.failed_indexes = str(state.failed_indexes) if counts_by_index(job) else None
     return entries
 
 
-def _may_go(scene: Scene, pod: Pod, ending: JobCondition | None) -> bool:
-    if scene.job.metadata.deletion_timestamp is not None or ending is not None:
+def _may_go(state: JobState, pod: Pod, ending: JobCondition | None) -> bool:
+    if state.job.metadata.deletion_timestamp is not None or ending is not None:
         return True
     if pod.status.phase == "Succeeded":
         return True
-    if not is_failed(pod, scene.job):
+    if not is_failed(pod, state.job):
         return False
     index = index_of(pod)
-    heirless = scene.kept.get(index) if index is not None else None
+    heirless = state.kept.get(index) if index is not None else None
     # The count of its index's failures is on it until there is another pod of that index.
     return heirless is None or heirless.metadata.uid != pod.metadata.uid

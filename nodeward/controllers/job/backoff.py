@@ -19,29 +19,29 @@ CURVE: Final = Curve(initial=10.0, cap=600.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class BackoffRecord:
     """Failures since the last success, and when the last was."""
 
     failures: int = 0
     last_ns: int = 0
 
-    def after(self, succeeded: Sequence[Pod], failed: Sequence[Pod]) -> Record:
-        """With these pods, which have ended since."""
+    def after(self, succeeded: Sequence[Pod], failed: Sequence[Pod]) -> BackoffRecord:
+        """Return the record with these pods, which have ended since, taken into account."""
         if not succeeded:
             if not failed:
                 return self
-            return Record(self.failures + len(failed), max(map(finished_ns, failed)))
+            return BackoffRecord(self.failures + len(failed), max(map(finished_ns, failed)))
         success_ns = max(map(finished_ns, succeeded))
         later = [ended for ended in map(finished_ns, failed) if ended > success_ns]
-        return Record(len(later), max(later)) if later else Record()
+        return BackoffRecord(len(later), max(later)) if later else BackoffRecord()
 
     def seconds_left(self, now_ns: int) -> float:
-        """How long not to make pods yet."""
+        """Return how long not to make pods yet."""
         return _seconds_left(self.failures, self.last_ns, now_ns)
 
 
 def seconds_left_of_index(last_failed: Pod | None, now_ns: int) -> float:
-    """How long not to make a pod for an index yet, whose last pod this was."""
+    """Return how long not to make a pod for an index yet, whose last pod this was."""
     if last_failed is None:
         return 0.0
     failures = index_failures(last_failed) + ignored_index_failures(last_failed) + 1

@@ -22,21 +22,21 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.base.timestamp import rfc3339
 from nodeward.controllers.active_namespaces import refused_for_namespace
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.controllers.job import conditions
 from nodeward.controllers.job.accounting import enter, is_settled, own_copy, settle
-from nodeward.controllers.job.backoff import Record
+from nodeward.controllers.job.backoff import BackoffRecord
 from nodeward.controllers.job.ending import completed, decided, seconds_to_deadline
+from nodeward.controllers.job.job_state import JobState, look_at
 from nodeward.controllers.job.orphans import Orphans, is_managed_elsewhere
 from nodeward.controllers.job.pod_facts import TRACKING, is_suspended
 from nodeward.controllers.job.pod_writes import PodWrites
-from nodeward.controllers.job.scene import Scene, look_at
 from nodeward.controllers.job.sizing import next_step
 from nodeward.controllers.own_writes import OwnWrites
 from nodeward.controllers.pods.control import CREATE_FAILED
+from nodeward.controllers.pods.controller_ref_manager import ControllerRefManager, controller_of
 from nodeward.controllers.pods.failure import with_failure
 from nodeward.controllers.pods.owners import OwnerQueue
-from nodeward.controllers.pods.ownership import Claims, controller_of
 from nodeward.controllers.pods.state import is_ready
 from nodeward.machinery.recorder import NORMAL, WARNING
 from nodeward.rules.selectors import Labels, from_label_selector
@@ -56,9 +56,9 @@ class _Look:
     key: str
     #: As it is stored.
     job: Job
-    scene: Scene
+    state: JobState
     status: JobStatus
-    backoff: Record
+    backoff: BackoffRecord
     #: The job is decided, and what ran has been told to end.
     ending: JobCondition | None = None
     #: Told once the status is stored: type, reason, message.
@@ -67,14 +67,14 @@ class _Look:
 
 
 class JobController:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._clock = tools.clock
-        self._recorder = tools.recorder
-        self._resets_start = tools.gates.enabled(_RESETS_START_GATE)
-        self._claims = Claims(tools.client, Job, Pod, finalizers=(TRACKING,))
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._recorder = context.recorder
+        self._resets_start = context.gates.enabled(_RESETS_START_GATE)
+        self._claims = ControllerRefManager(context.client, Job, Pod, finalizers=(TRACKING,))
         self._owners = OwnerQueue(
-            tools,
+            context,
             Job,
             "job",
             selector_of=lambda job: from_label_selector(job.spec.selector),
@@ -82,12 +82,12 @@ class JobController:
             forget=self._forget,
         )
         self._expectations = self._owners.expectations
-        self._patience = self._owners.patience
-        self._writes = PodWrites(tools, self._owners.pods.informer, self._expectations)
-        self._orphans = Orphans(tools, self._owners.owners, self._owners.pods, self._writes)
+        self._creation_backoff = self._owners.creation_backoff
+        self._writes = PodWrites(context, self._owners.pods.informer, self._expectations)
+        self._orphans = Orphans(context, self._owners.owners, self._owners.pods, self._writes)
         self._written = OwnWrites()
         #: By uid: failures so far.
-        self._backoffs: dict[str, Record] = {}
+        self._backoffs: dict[str, BackoffRecord] = {}
 
     def work(self) -> Sequence[Work[Any]]:
         return (Work(self._owners.queue, self._handle, workers=WORKERS), self._orphans.work())
@@ -136,65 +136,65 @@ class JobController:
         if status.start_time is None and not is_suspended(job):
             status.start_time = rfc3339(now_ns)
         seen = msgspec.structs.replace(job, status=status)
-        scene = look_at(seen, pods, self._writes.released, now_ns)
-        known = self._backoffs.get(job.metadata.uid, Record())
-        backoff = known.after(scene.new_succeeded, scene.new_failed)
-        return _Look(key, job, scene, own_copy(status), backoff)
+        state = look_at(seen, pods, self._writes.released, now_ns)
+        known = self._backoffs.get(job.metadata.uid, BackoffRecord())
+        backoff = known.after(state.new_succeeded, state.new_failed)
+        return _Look(key, job, state, own_copy(status), backoff)
 
     async def _act(self, look: _Look, *, is_waiting: bool) -> None:
         """Make and delete pods; what runs then is told in the status."""
-        scene, status = look.scene, look.status
-        status.active = len(scene.active)
-        status.ready = sum(map(is_ready, scene.active))
-        status.terminating = scene.terminating
+        state, status = look.state, look.status
+        status.active = len(state.active)
+        status.ready = sum(map(is_ready, state.active))
+        status.terminating = state.terminating
         if is_waiting:
             return
-        ending = decided(scene)
+        ending = decided(state)
         if ending is not None:
-            if await self._delete(look, scene.active, counts=True):
+            if await self._delete(look, state.active, counts=True):
                 look.ending = ending
-        elif scene.job.metadata.deletion_timestamp is None:
+        elif state.job.metadata.deletion_timestamp is None:
             await self._resize(look)
-            look.ending = completed(scene, status.active)
+            look.ending = completed(state, status.active)
             if look.ending is None:
                 self._note_suspension(look)
         else:
-            look.ending = completed(scene, status.active)
+            look.ending = completed(state, status.active)
 
     async def _resize(self, look: _Look) -> None:
-        scene, job = look.scene, look.scene.job
-        step = next_step(scene, look.backoff)
+        state, job = look.state, look.state.job
+        step = next_step(state, look.backoff)
         look.wait_seconds = step.pause_seconds
         failure: str | None = None
         if step.delete and not await self._delete(look, step.delete, counts=False):
             return
         if step.create:
-            held = self._patience.seconds_left(look.key, job.metadata)
+            held = self._creation_backoff.seconds_left(look.key, job.metadata)
             if held:
                 look.wait_seconds = held
                 return
-            outcome = await self._writes.create(look.key, job, step.create, scene.kept)
+            outcome = await self._writes.create(look.key, job, step.create, state.kept)
             look.status.active += outcome.done
             if outcome.error is not None and not (
                 isinstance(outcome.error, ApiError) and refused_for_namespace(outcome.error)
             ):
-                look.wait_seconds = self._patience.refused(look.key, job.metadata)
+                look.wait_seconds = self._creation_backoff.refused(look.key, job.metadata)
                 failure = str(outcome.error)
                 _log.warning("Job %s: %s", look.key, failure)
         if failure is None:
-            self._patience.forget(look.key)
+            self._creation_backoff.forget(look.key)
         status = look.status
         status.conditions = with_failure(
-            status.conditions, JobCondition, CREATE_FAILED, failure, scene.now_ns
+            status.conditions, JobCondition, CREATE_FAILED, failure, state.now_ns
         )
 
     async def _delete(self, look: _Look, pods: Sequence[Pod], *, counts: bool) -> bool:
-        """Whether all of them are on their way out."""
+        """Tell whether all of them are on their way out."""
         if not pods:
             return True
-        failures = await self._writes.delete(look.key, look.scene.job, pods, counts=counts)
+        failures = await self._writes.delete(look.key, look.state.job, pods, counts=counts)
         if failures:
-            look.wait_seconds = self._patience.refused(look.key, look.scene.job.metadata)
+            look.wait_seconds = self._creation_backoff.refused(look.key, look.state.job.metadata)
             _log.warning("Job %s: %s", look.key, failures[0])
             return False
         status = look.status
@@ -204,8 +204,8 @@ class JobController:
         return True
 
     def _note_suspension(self, look: _Look) -> None:
-        now_ns, status = look.scene.now_ns, look.status
-        if is_suspended(look.scene.job):
+        now_ns, status = look.state.now_ns, look.status
+        if is_suspended(look.state.job):
             made = conditions.condition(conditions.SUSPENDED, "JobSuspended", "Job suspended", now_ns)
             if conditions.put(status, made):
                 look.news = (NORMAL, "Suspended", "Job suspended")
@@ -221,10 +221,10 @@ class JobController:
     # -- the books ------------------------------------------------------------------------------------------------
 
     async def _keep_books(self, look: _Look) -> None:
-        scene, ending = look.scene, look.ending
-        tracked = {pod.metadata.uid: None for pod in scene.tracked}
+        state, ending = look.state, look.ending
+        tracked = {pod.metadata.uid: None for pod in state.tracked}
         settle(look.status, tracked)
-        entries = enter(scene, look.status, ending)
+        entries = enter(state, look.status, ending)
         if ending is not None:
             conditions.put(look.status, ending)
         await self._store(look)
@@ -250,7 +250,7 @@ class JobController:
             return
         look.status.completion_time = rfc3339(now_ns)
         look.news = (NORMAL, "Completed", "Job completed")
-        wanted = look.scene.job.spec.completions
+        wanted = look.state.job.spec.completions
         if wanted is not None and look.status.succeeded > wanted:
             text = "Too many succeeded pods running after completion count reached"
             self._recorder.event(look.job, WARNING, "TooManySucceededPods", text)
@@ -268,7 +268,7 @@ class JobController:
 
 
 def _adopted(pod: Pod) -> Pod:
-    """As it is since it was adopted a moment ago."""
+    """Return the pod as it is since it was adopted a moment ago."""
     if TRACKING in pod.metadata.finalizers:
         return pod
     meta = msgspec.structs.replace(pod.metadata, finalizers=[*pod.metadata.finalizers, TRACKING])

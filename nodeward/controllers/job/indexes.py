@@ -26,7 +26,7 @@ class Indexes:
 
     @classmethod
     def parse(cls, text: str | None, completions: int) -> Indexes:
-        """What a text names below `completions`."""
+        """Return what a text names below `completions`."""
         runs = [run for part in (text or "").split(",") if (run := _run(part, completions)) is not None]
         return cls(_joined(sorted(runs)))
 
@@ -57,7 +57,7 @@ class Indexes:
         return Indexes(_joined(common))
 
     def absent(self, completions: int) -> Iterator[int]:
-        """The numbers below `completions` that are not in the set, in order."""
+        """Return the numbers below `completions` that are not in the set, in order."""
         candidate = 0
         for first, last in self.runs:
             yield from range(candidate, min(first, completions))

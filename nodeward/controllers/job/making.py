@@ -28,7 +28,7 @@ _MAX_PREFIX: Final = 58
 
 
 def new_pod(job: Job, reference: OwnerReference, index: int | None, replaced: Pod | None) -> Pod:
-    """A pod, for `index` if the job has any; `replaced`: the pod of the same index that failed before it."""
+    """Return a pod, for `index` if the job has any; `replaced`: the pod of the same index that failed before it."""
     pod = pod_from_template(job.spec.template, job, reference)
     meta = pod.metadata
     if TRACKING not in meta.finalizers:
@@ -48,7 +48,7 @@ def new_pod(job: Job, reference: OwnerReference, index: int | None, replaced: Po
 
 
 def _failures(job: Job, replaced: Pod | None) -> tuple[int, int]:
-    """Of the index so far: counted, ignored."""
+    """Return the failures of the index so far: counted, and ignored by policy."""
     if replaced is None:
         return 0, 0
     counted, ignored = index_failures(replaced), ignored_index_failures(replaced)

@@ -9,13 +9,13 @@ from typing import Final
 
 from nodeward.api.batch_v1 import Job
 from nodeward.api.core_v1.pod import Pod
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.controllers.job.conditions import is_finished
 from nodeward.controllers.job.pod_facts import is_tracked
 from nodeward.controllers.job.pod_writes import PodWrites
+from nodeward.controllers.pods.controller_ref_manager import controller_of
 from nodeward.controllers.pods.index import OwnerIndex
 from nodeward.controllers.pods.owners import key_of
-from nodeward.controllers.pods.ownership import controller_of
 from nodeward.machinery.informer import Informer
 from nodeward.machinery.workqueue import WorkQueue
 
@@ -23,11 +23,13 @@ WORKERS: Final = 1
 
 
 class Orphans:
-    def __init__(self, tools: Tools, jobs: Informer[Job], pods: OwnerIndex[Pod], writes: PodWrites) -> None:
+    def __init__(
+        self, context: ControllerContext, jobs: Informer[Job], pods: OwnerIndex[Pod], writes: PodWrites
+    ) -> None:
         self._jobs = jobs
         self._pods = pods
         self._writes = writes
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="job_orphan_pod")
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name="job_orphan_pod")
         pods.informer.add_handler(self._pod_seen, lambda _, new: self._pod_seen(new))
         jobs.add_handler(on_update=lambda _, new: self._job_seen(new), on_delete=self._job_gone)
 
@@ -68,5 +70,5 @@ class Orphans:
 
 
 def is_managed_elsewhere(job: Job) -> bool:
-    """Whether another controller looks after this job."""
+    """Tell whether another controller looks after this job."""
     return job.spec.managed_by not in (None, "kubernetes.io/job-controller")

@@ -28,12 +28,12 @@ def is_indexed(job: Job) -> bool:
 
 
 def counts_by_index(job: Job) -> bool:
-    """Whether every index has a limit of failures of its own."""
+    """Tell whether every index has a limit of failures of its own."""
     return job.spec.backoff_limit_per_index is not None
 
 
 def replaces_only_failed(job: Job) -> bool:
-    """Whether a pod that is going is replaced only when it is gone."""
+    """Tell whether a pod that is going is replaced only when it is gone."""
     return job.spec.pod_replacement_policy == "Failed"
 
 
@@ -46,7 +46,7 @@ def is_tracked(pod: Pod) -> bool:
 
 
 def is_failed(pod: Pod, job: Job) -> bool:
-    """Failed; or deleted before its end, since then it may never get to say so."""
+    """Tell whether the pod failed, or was deleted before it ended, since then it may never report an end."""
     if pod.status.phase == "Failed":
         return True
     if replaces_only_failed(job):
@@ -55,17 +55,17 @@ def is_failed(pod: Pod, job: Job) -> bool:
 
 
 def index_of(pod: Pod) -> int | None:
-    """The completion index it is for; None if it says none."""
+    """Return the pod's completion index; None if it has none."""
     return _number(pod, INDEX)
 
 
 def index_failures(pod: Pod) -> int:
-    """How many pods of this index failed before this one."""
+    """Return how many pods of this index failed before this one."""
     return _number(pod, INDEX_FAILURES) or 0
 
 
 def ignored_index_failures(pod: Pod) -> int:
-    """How many more failed and were not counted."""
+    """Return how many more failed and were not counted."""
     return _number(pod, INDEX_IGNORED_FAILURES) or 0
 
 
@@ -77,7 +77,7 @@ def _number(pod: Pod, annotation: str) -> int | None:
 
 
 def finished_ns(pod: Pod) -> int:
-    """When it ended, as well as can be told: by its containers, its readiness, its deletion or its creation."""
+    """Return when the pod ended: by its containers, its Ready condition, its deletion or its creation."""
     sidecars = [each.name for each in pod.spec.init_containers if each.restart_policy == "Always"]
     statuses = [
         *pod.status.container_statuses,
@@ -106,7 +106,7 @@ def _last_end(statuses: Iterable[ContainerStatus]) -> int | None:
 
 
 def restarts(pods: Iterable[Pod]) -> int:
-    """How often containers of pods that are not over have been started again."""
+    """Return how often containers of pods that are not over have been started again."""
     return sum(
         each.restart_count
         for pod in pods

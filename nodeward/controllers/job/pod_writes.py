@@ -13,24 +13,26 @@ from nodeward.api.batch_v1 import Job
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.base.errors import WorldError
-from nodeward.controllers.controller import Tools
+from nodeward.controllers.controller import ControllerContext
 from nodeward.controllers.job.making import new_pod
 from nodeward.controllers.job.pod_facts import TRACKING, is_tracked
-from nodeward.controllers.pods.batches import Outcome, at_once, in_growing_batches
 from nodeward.controllers.pods.control import PodControl
+from nodeward.controllers.pods.controller_ref_manager import controller_reference
 from nodeward.controllers.pods.expectations import Expectations
-from nodeward.controllers.pods.ownership import controller_reference
+from nodeward.controllers.pods.slow_start import BatchResult, at_once, in_growing_batches
 from nodeward.machinery.informer import Informer
 
 _RELEASE: Final = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING]}}
 
 
 class PodWrites:
-    def __init__(self, tools: Tools, pods: Informer[Pod], expectations: Expectations[str]) -> None:
+    def __init__(
+        self, context: ControllerContext, pods: Informer[Pod], expectations: Expectations[str]
+    ) -> None:
         #: By uid.
         self.released: Final[dict[str, None]] = {}
-        self._control = PodControl(tools.client, tools.recorder)
-        self._kind = tools.client.kind_of(Job)
+        self._control = PodControl(context.client, context.recorder)
+        self._kind = context.client.kind_of(Job)
         self._expectations = expectations
         self._pods = pods
         pods.add_handler(on_update=self._changed, on_delete=self._gone)
@@ -44,8 +46,8 @@ class PodWrites:
 
     async def create(
         self, key: str, job: Job, indexes: Sequence[int | None], replaced: Mapping[int, Pod]
-    ) -> Outcome:
-        """A pod for each of `indexes`; `replaced`: by index, the pods that failed before them."""
+    ) -> BatchResult:
+        """Return a pod for each of `indexes`; `replaced`: by index, the pods that failed before them."""
         reference = controller_reference(job, self._kind)
         waiting = iter(indexes)
 

@@ -22,7 +22,7 @@ IGNORE: Final = "Ignore"
 COUNT: Final = "Count"
 
 
-class Judgement(NamedTuple):
+class PolicyMatch(NamedTuple):
     #: What the rule that matched asks for; empty if none did.
     action: str = ""
     #: What matched, for the user; only for `FailJob`.
@@ -34,15 +34,15 @@ class Judgement(NamedTuple):
         return self.action != IGNORE
 
 
-def judge_failure(job: Job, pod: Pod) -> Judgement:
-    """What the failure of this pod means."""
+def judge_failure(job: Job, pod: Pod) -> PolicyMatch:
+    """Return what the failure of this pod means."""
     policy = job.spec.pod_failure_policy
     for number, rule in enumerate(policy.rules if policy is not None else ()):
         what = _what_matches(rule, pod)
         if what is not None:
             text = f"{what} matching {rule.action} rule at index {number}"
-            return Judgement(rule.action, text if rule.action == FAIL_JOB else "")
-    return Judgement()
+            return PolicyMatch(rule.action, text if rule.action == FAIL_JOB else "")
+    return PolicyMatch()
 
 
 def _what_matches(rule: PodFailurePolicyRule, pod: Pod) -> str | None:
@@ -67,7 +67,7 @@ def _is_meant(wish: PodFailurePolicyOnExitCodesRequirement, container: str, code
 
 
 def success_by_policy(job: Job, succeeded: Indexes) -> str | None:
-    """Which rule says that enough has succeeded, for the user; None: not yet."""
+    """Return which rule says that enough has succeeded, for the user; None: not yet."""
     policy = job.spec.success_policy
     if policy is None or not succeeded.runs:
         return None

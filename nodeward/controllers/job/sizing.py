@@ -12,8 +12,9 @@ from itertools import islice
 from typing import Final
 
 from nodeward.api.core_v1.pod import Pod
-from nodeward.controllers.job.backoff import Record, seconds_left_of_index
+from nodeward.controllers.job.backoff import BackoffRecord, seconds_left_of_index
 from nodeward.controllers.job.indexes import Indexes
+from nodeward.controllers.job.job_state import JobState, has_place
 from nodeward.controllers.job.pod_facts import (
     counts_by_index,
     index_of,
@@ -21,7 +22,6 @@ from nodeward.controllers.job.pod_facts import (
     is_suspended,
     replaces_only_failed,
 )
-from nodeward.controllers.job.scene import Scene, has_place
 from nodeward.controllers.pods.ranking import deletion_order, first_to_delete
 from nodeward.controllers.pods.state import is_terminating
 
@@ -30,8 +30,8 @@ BURST: Final = 500
 
 
 @dataclass(slots=True)
-class Step:
-    """Either deletions, or creations, or a pause; or nothing."""
+class JobStep:
+    """What to do next for a job: deletions, or creations, or a wait; or nothing."""
 
     delete: Sequence[Pod] = ()
     #: One for each pod to make; None where pods have no index.
@@ -40,61 +40,61 @@ class Step:
     pause_seconds: float = 0.0
 
 
-def next_step(scene: Scene, backoff: Record) -> Step:
-    wanted = 0 if is_suspended(scene.job) else _wanted(scene)
-    doomed = _doomed(scene, max(0, len(scene.active) - wanted))
-    if doomed or is_suspended(scene.job):
-        return Step(delete=doomed[:BURST])
-    going = scene.terminating if replaces_only_failed(scene.job) else 0
-    missing = wanted - going - len(scene.active)
+def next_step(state: JobState, backoff: BackoffRecord) -> JobStep:
+    wanted = 0 if is_suspended(state.job) else _wanted(state)
+    doomed = _doomed(state, max(0, len(state.active) - wanted))
+    if doomed or is_suspended(state.job):
+        return JobStep(delete=doomed[:BURST])
+    going = state.terminating if replaces_only_failed(state.job) else 0
+    missing = wanted - going - len(state.active)
     if missing <= 0:
-        return Step()
-    by_index = counts_by_index(scene.job)
-    pause = 0.0 if by_index else backoff.seconds_left(scene.now_ns)
+        return JobStep()
+    by_index = counts_by_index(state.job)
+    pause = 0.0 if by_index else backoff.seconds_left(state.now_ns)
     if pause:
-        return Step(pause_seconds=pause)
+        return JobStep(pause_seconds=pause)
     missing = min(missing, BURST)
-    if not is_indexed(scene.job):
-        return Step(create=[None] * missing)
-    pending = list(islice(_busy(scene).absent(scene.job.spec.completions or 0), missing))
+    if not is_indexed(state.job):
+        return JobStep(create=[None] * missing)
+    pending = list(islice(_busy(state).absent(state.job.spec.completions or 0), missing))
     if not by_index:
-        return Step(create=[*pending])
-    pauses = [seconds_left_of_index(scene.kept.get(index), scene.now_ns) for index in pending]
+        return JobStep(create=[*pending])
+    pauses = [seconds_left_of_index(state.kept.get(index), state.now_ns) for index in pending]
     ready = [index for index, left in zip(pending, pauses, strict=True) if not left]
     # Unlike upstream, the pauses of other indexes are waited for even while some can be made.
-    return Step(create=[*ready], pause_seconds=min((left for left in pauses if left), default=0.0))
+    return JobStep(create=[*ready], pause_seconds=min((left for left in pauses if left), default=0.0))
 
 
-def _wanted(scene: Scene) -> int:
-    spec = scene.job.spec
+def _wanted(state: JobState) -> int:
+    spec = state.job.spec
     if spec.completions is None:
         # The first success ends it: what runs may finish, and nothing more is started.
-        return len(scene.active) if scene.succeeded else (spec.parallelism or 0)
-    return max(0, min(spec.completions - scene.succeeded, spec.parallelism or 0))
+        return len(state.active) if state.succeeded else (spec.parallelism or 0)
+    return max(0, min(spec.completions - state.succeeded, spec.parallelism or 0))
 
 
-def _busy(scene: Scene) -> Indexes:
-    """Indexes that need no pod: done, given up, or at work."""
-    at_work = [index_of(pod) for pod in scene.active]
-    if replaces_only_failed(scene.job):
-        at_work += [index_of(pod) for pod in scene.pods if is_terminating(pod)]
+def _busy(state: JobState) -> Indexes:
+    """Return the indexes that need no pod: succeeded, failed, or with an active pod."""
+    at_work = [index_of(pod) for pod in state.active]
+    if replaces_only_failed(state.job):
+        at_work += [index_of(pod) for pod in state.pods if is_terminating(pod)]
     running = Indexes.of(dict.fromkeys(index for index in at_work if index is not None))
-    return scene.succeeded_indexes | scene.failed_indexes | running
+    return state.succeeded_indexes | state.failed_indexes | running
 
 
-def _doomed(scene: Scene, at_least: int) -> list[Pod]:
-    """Pods without a place, all but the best of each index, and as many more as it takes."""
+def _doomed(state: JobState, at_least: int) -> list[Pod]:
+    """Return pods to delete: without an index, all but the best of each index, and as many more as needed."""
     doomed: list[Pod] = []
-    left: Sequence[Pod] = scene.active
-    if is_indexed(scene.job):
-        order = deletion_order((), scene.now_ns)
+    left: Sequence[Pod] = state.active
+    if is_indexed(state.job):
+        order = deletion_order((), state.now_ns)
         best: dict[int | None, Pod] = {}
-        for pod in sorted(scene.active, key=order, reverse=True):
+        for pod in sorted(state.active, key=order, reverse=True):
             index = index_of(pod)
-            if has_place(scene.job, pod) and index not in best:
+            if has_place(state.job, pod) and index not in best:
                 best[index] = pod
             else:
                 doomed.append(pod)
         left = list(best.values())
     more = at_least - len(doomed)
-    return [*doomed, *first_to_delete(left, more, (), scene.now_ns)] if more > 0 else doomed
+    return [*doomed, *first_to_delete(left, more, (), state.now_ns)] if more > 0 else doomed

@@ -34,7 +34,7 @@ OURS: Final = (*KEYS.values(), UNSCHEDULABLE)
 
 
 def keys_wanted(node: Node) -> dict[str, None]:
-    """The keys of the NoSchedule taints the node should have, of those that are ours."""
+    """Return the keys of the NoSchedule taints the node should have, of those this controller owns."""
     found = {
         key: None
         for condition in node.status.conditions
@@ -46,7 +46,7 @@ def keys_wanted(node: Node) -> dict[str, None]:
 
 
 def with_condition_taints(node: Node, taints: list[Taint], now: str) -> list[Taint]:
-    """The taints, with ours as they should be; the same list if they are so already."""
+    """Return the taints, with ours as they should be; the same list if they are so already."""
     wanted = keys_wanted(node)
     present = {taint.key: None for taint in taints if taint.effect == NO_SCHEDULE and taint.key in OURS}
     if present.keys() == wanted.keys():

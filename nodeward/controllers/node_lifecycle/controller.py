@@ -22,15 +22,15 @@ from nodeward.api.core_v1.references import ObjectReference
 from nodeward.api.errors import ApiError
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
+from nodeward.controllers.node_lifecycle.events import tell_gates
 from nodeward.controllers.node_lifecycle.gate_timers import given_up_conditions
-from nodeward.controllers.node_lifecycle.health import Health, Periods, unknown_conditions
-from nodeward.controllers.node_lifecycle.measures import Measures
-from nodeward.controllers.node_lifecycle.plan import Plan, plan
+from nodeward.controllers.node_lifecycle.health import MonitorPeriods, NodeHealth, unknown_conditions
+from nodeward.controllers.node_lifecycle.metrics import NodeLifecycleMetrics
+from nodeward.controllers.node_lifecycle.plan import NodeUpdatePlan, plan
 from nodeward.controllers.node_lifecycle.pods_not_ready import PodsNotReady
 from nodeward.controllers.node_lifecycle.reporters import Reporters, reporters_of
-from nodeward.controllers.node_lifecycle.telling import tell_gates
-from nodeward.controllers.node_lifecycle.zones import Census, Disruption, Rates, Zones
+from nodeward.controllers.node_lifecycle.zones import ClusterDisruption, EvictionRates, ZoneCensus, Zones
 from nodeward.controllers.pods.by_node import PodsByNode
 from nodeward.machinery.client import PatchType
 from nodeward.machinery.recorder import NORMAL
@@ -47,28 +47,34 @@ DOUBT_ROUND_SECONDS: Final = 0.5
 
 
 class NodeLifecycleController:
-    def __init__(self, tools: Tools, *, periods: Periods | None = None, rates: Rates | None = None) -> None:
-        self._client = tools.client
-        self._clock = tools.clock
-        self._recorder = tools.recorder
-        self._periods = periods or Periods()
-        self._has_gates = tools.gates.enabled("NodeReadinessGates")
-        self._is_numeric = tools.gates.enabled("TaintTolerationComparisonOperators")
-        self._asks_leases = tools.gates.enabled("NodeControllerLeaseCircuitBreaker")
-        self._measures = Measures(tools.metrics)
-        self._zones = Zones(rates or Rates())
-        self._healths: dict[str, Health] = {}
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="node_lifecycle_controller")
-        self._rounds: WorkQueue[str] = WorkQueue(tools.clock, name="node_lifecycle_monitor")
+    def __init__(
+        self,
+        context: ControllerContext,
+        *,
+        periods: MonitorPeriods | None = None,
+        rates: EvictionRates | None = None,
+    ) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._recorder = context.recorder
+        self._periods = periods or MonitorPeriods()
+        self._has_gates = context.gates.enabled("NodeReadinessGates")
+        self._is_numeric = context.gates.enabled("TaintTolerationComparisonOperators")
+        self._asks_leases = context.gates.enabled("NodeControllerLeaseCircuitBreaker")
+        self._metrics = NodeLifecycleMetrics(context.metrics)
+        self._zones = Zones(rates or EvictionRates())
+        self._healths: dict[str, NodeHealth] = {}
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name="node_lifecycle_controller")
+        self._rounds: WorkQueue[str] = WorkQueue(context.clock, name="node_lifecycle_monitor")
         self._rounds.add("nodes")
         #: zones whose limit may have a token for a waiting node
-        self._turns: WorkQueue[str] = WorkQueue(tools.clock, name="node_lifecycle_zones")
-        self._nodes = tools.informers.informer(Node)
+        self._turns: WorkQueue[str] = WorkQueue(context.clock, name="node_lifecycle_zones")
+        self._nodes = context.informers.informer(Node)
         self._nodes.add_handler(self._seen, lambda _, new: self._seen(new), self._gone)
-        self._leases = tools.informers.informer(Lease, namespace=LEASES)
+        self._leases = context.informers.informer(Lease, namespace=LEASES)
         self._leases.add_handler(self._renewed, lambda _, new: self._renewed(new))
-        self._pods = PodsNotReady(tools, self._is_lost)
-        self._pods_by_node = PodsByNode(tools.informers)
+        self._pods = PodsNotReady(context, self._is_lost)
+        self._pods_by_node = PodsByNode(context.informers)
         if self._has_gates:
             self._pods_by_node.informer.add_handler(self._pod_seen, lambda _, new: self._pod_seen(new))
 
@@ -88,9 +94,9 @@ class NodeLifecycleController:
         if health is None or health.uid != node.metadata.uid:
             if health is not None:
                 self._forget(name, health)
-            health = self._healths[name] = Health(node, now_ns, self._clock.now_ns())
+            health = self._healths[name] = NodeHealth(node, now_ns, self._clock.now_ns())
             self._zones.zone(health.zone, now_ns)
-            self._measures.know_zone(health.zone)
+            self._metrics.know_zone(health.zone)
             lease = self._leases_get(name)
             if lease is not None:
                 self._renewed(lease)
@@ -109,7 +115,7 @@ class NodeLifecycleController:
             self._queue.add(name)
 
     def _pod_seen(self, pod: Pod) -> None:
-        """A pod of a DaemonSet may be what reports a gate of its node."""
+        """Re-evaluate the node of a DaemonSet's pod: the pod may be what reports one of the node's gates."""
         node = self._nodes.get(pod.spec.node_name) if is_exempt(pod.metadata) else None
         if node is None or not node.spec.readiness_gates:
             return
@@ -117,8 +123,8 @@ class NodeLifecycleController:
         if health is not None and self._plan(node, health) is not None:
             self._queue.add(node.metadata.name)
 
-    def _expired_gates(self, node: Node, health: Health) -> list[str]:
-        """Gates whose time is over, on a node whose kubelet does not keep it; looks again when the next one's is."""
+    def _expired_gates(self, node: Node, health: NodeHealth) -> list[str]:
+        """Return gates that timed out on a node whose kubelet keeps no timers; requeue for the next timeout."""
         if not self._has_gates:
             return []
         now_ns = self._clock.monotonic_ns()
@@ -135,7 +141,7 @@ class NodeLifecycleController:
             self._forget(name, health)
             self._tell(node, "RemovingNode", f"Node {name} event: Removing Node {name} from Controller")
 
-    def _forget(self, name: str, health: Health) -> None:
+    def _forget(self, name: str, health: NodeHealth) -> None:
         del self._healths[name]
         self._zones.leave(health.zone, name)
 
@@ -160,12 +166,12 @@ class NodeLifecycleController:
 
     async def _monitor(self, _: str) -> float:
         now_ns = self._clock.monotonic_ns()
-        census: dict[str, Census] = {}
+        census: dict[str, ZoneCensus] = {}
         is_all_known = True
         for name, health in self._healths.items():
             count = census.get(health.zone)
             if count is None:
-                count = census[health.zone] = Census()
+                count = census[health.zone] = ZoneCensus()
             status = health.status
             silence = health.silence(now_ns, self._periods)
             if silence > 0 and status != "Unknown":
@@ -180,15 +186,15 @@ class NodeLifecycleController:
                 self._zones.zone(health.zone, now_ns).waiting[name] = None
         if is_all_known:
             self._settle(census, now_ns)
-        self._measures.observe_round(census, (self._clock.monotonic_ns() - now_ns) / SECOND_NS)
+        self._metrics.observe_round(census, (self._clock.monotonic_ns() - now_ns) / SECOND_NS)
         return self._periods.monitor_seconds if is_all_known else DOUBT_ROUND_SECONDS
 
-    def _settle(self, census: dict[str, Census], now_ns: int) -> None:
-        """States of zones, and what follows for nodes."""
+    def _settle(self, census: dict[str, ZoneCensus], now_ns: int) -> None:
+        """Update the states of zones, and the eviction rates that follow for their nodes."""
         disruption = self._zones.assess(census, now_ns)
-        if disruption is not Disruption.NONE:
+        if disruption is not ClusterDisruption.NONE:
             for name, health in self._healths.items():
-                health.must_clear = disruption is Disruption.BEGINS
+                health.must_clear = disruption is ClusterDisruption.BEGINS
                 health.may_taint = False
                 if health.must_clear:
                     self._queue.add(name)
@@ -223,12 +229,12 @@ class NodeLifecycleController:
                 return zone.bucket.wait_seconds(now_ns)
         return None
 
-    def _is_failing(self, health: Health, now_ns: int) -> bool:
+    def _is_failing(self, health: NodeHealth, now_ns: int) -> bool:
         return health.status in ("False", "Unknown") or health.is_silent(now_ns, self._periods)
 
     # -- one node
 
-    def _plan(self, node: Node, health: Health) -> Plan | None:
+    def _plan(self, node: Node, health: NodeHealth) -> NodeUpdatePlan | None:
         return plan(
             node,
             rfc3339(self._clock.now_ns()),
@@ -269,8 +275,8 @@ class NodeLifecycleController:
                 raise
         return None
 
-    async def _is_alive(self, name: str, health: Health) -> bool:
-        """Whether the API has a younger Lease than the informer: then it is this controller that is behind."""
+    async def _is_alive(self, name: str, health: NodeHealth) -> bool:
+        """Tell whether the API has a younger Lease than the informer: then it is this controller that is behind."""
         if not self._asks_leases:
             return False
         try:
@@ -284,23 +290,23 @@ class NodeLifecycleController:
         return health.heard_ns != before
 
     async def _write_conditions(self, node: Node, conditions: list[dict[str, Any]]) -> None:
-        """The node fell silent, or gates were given up. What follows from it follows when this arrives as news."""
+        """Write conditions of a silent node or of failed gates; taints follow when the change arrives as an event."""
         began_ns = self._clock.monotonic_ns()
         meta = node.metadata
         only_this = {"uid": meta.uid, "resourceVersion": meta.resource_version}
         body = {"metadata": only_this, "status": {"conditions": conditions}}
         await self._client.patch(bytes, meta.name, body, kind=self._nodes.kind, subresource="status")
-        self._measures.node_round.observe((self._clock.monotonic_ns() - began_ns) / SECOND_NS)
+        self._metrics.node_round.observe((self._clock.monotonic_ns() - began_ns) / SECOND_NS)
 
-    async def _write(self, node: Node, health: Health, wanted: Plan) -> None:
+    async def _write(self, node: Node, health: NodeHealth, wanted: NodeUpdatePlan) -> None:
         kind = self._nodes.kind
         await self._client.patch(
             bytes, node.metadata.name, wanted.patch, kind=kind, patch_type=PatchType.MERGE
         )
         if wanted.evicts:
             health.may_taint = False
-            self._measures.evictions.inc(health.zone)
+            self._metrics.evictions.inc(health.zone)
         if wanted.gates is not None:
             for failure in wanted.gates.failures:
-                self._measures.gate_failures.inc(failure.condition_type, failure.action)
+                self._metrics.gate_failures.inc(failure.condition_type, failure.action)
             tell_gates(self._recorder, node, wanted.gates)

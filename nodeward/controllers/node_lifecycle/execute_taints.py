@@ -18,7 +18,7 @@ _WANTED: Final = {"False": NOT_READY, "Unknown": UNREACHABLE}
 
 
 def ready_status(node: Node) -> str:
-    """The status of the condition Ready; empty if there is none."""
+    """Return the status of the condition Ready; empty if there is none."""
     for condition in node.status.conditions:
         if condition.type == "Ready":
             return condition.status
@@ -26,7 +26,7 @@ def ready_status(node: Node) -> str:
 
 
 def execute_key(node: Node) -> str:
-    """The key of the NoExecute taint for not being ready that the node has; empty if it has none."""
+    """Return the key of the NoExecute taint for not being ready that the node has; empty if it has none."""
     for taint in node.spec.taints:
         if taint.effect == NO_EXECUTE and taint.key in (NOT_READY, UNREACHABLE):
             return taint.key
@@ -36,7 +36,7 @@ def execute_key(node: Node) -> str:
 def with_execute_taint(
     node: Node, taints: list[Taint], now: str, *, may_add: bool, must_clear: bool
 ) -> list[Taint]:
-    """The taints with the right one of the two, or none; the same list if nothing changes."""
+    """Return the taints with the right one of the two, or none; the same list if nothing changes."""
     present = [taint.key for taint in taints if _is_ours(taint)]
     status = ready_status(node)
     wanted = _WANTED.get(status)

@@ -33,8 +33,8 @@ from nodeward.rules.taints import is_same
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What was done about a node's gates."""
+class GateRecord:
+    """What this controller has done about a node's gates, as kept in an annotation."""
 
     #: for every gate that is given up, the action that was taken
     acted: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Record:
     unreported: tuple[str, ...] = ()
 
     def text(self) -> str | None:
-        """As the annotation holds it; None: no annotation."""
+        """Return the annotation's text; None: no annotation."""
         if not self.acted and not self.taints and not self.unreported:
             return None
         taints = [{"key": each.key, "value": each.value, "effect": each.effect} for each in self.taints]
@@ -53,12 +53,12 @@ class Record:
         return json.dumps(tree, separators=(",", ":"), sort_keys=True)
 
 
-_EMPTY: Final = Record()
+_EMPTY: Final = GateRecord()
 
 
 @dataclass(frozen=True, slots=True)
 class GateFailure:
-    """A gate that was given up just now."""
+    """A gate whose timeout has just passed."""
 
     condition_type: str
     action: str
@@ -79,8 +79,8 @@ class GateDecision:
     record: str | None
 
 
-def read_record(node: Node) -> Record:
-    """What was done before, as the node says."""
+def read_record(node: Node) -> GateRecord:
+    """Return what was done before, as the node says."""
     text = node.metadata.annotations.get(RECORD_ANNOTATION)
     if text is None:
         return _EMPTY
@@ -94,11 +94,11 @@ def read_record(node: Node) -> Record:
         unreported = tuple(str(name) for name in found.get("unreported", ()))
     except (ValueError, KeyError, TypeError, AttributeError):
         return _EMPTY
-    return Record(acted, taints, unreported)
+    return GateRecord(acted, taints, unreported)
 
 
 def decide(node: Node, reporters: Sequence[Reporters] = ()) -> GateDecision | None:
-    """What the node's gates ask for now; None if all is done."""
+    """Return what the node's gates ask for now; None if all is done."""
     text = node.metadata.annotations.get(RECORD_ANNOTATION)
     if not node.spec.readiness_gates and text is None:
         return None
@@ -117,7 +117,7 @@ def decide(node: Node, reporters: Sequence[Reporters] = ()) -> GateDecision | No
     ]
     added = [Taint(key=each.key, value=each.value, effect=each.effect) for each in changes.add]
     unreported = _unreported(node, before, reporters)
-    after = Record(
+    after = GateRecord(
         {view.gate.condition_type: view.action for view in given_up}, (*stay, *added), tuple(unreported)
     )
     failures = tuple(
@@ -138,7 +138,7 @@ def decide(node: Node, reporters: Sequence[Reporters] = ()) -> GateDecision | No
     return GateDecision(changes, failures, told, record)
 
 
-def _unreported(node: Node, before: Record, reporters: Sequence[Reporters]) -> list[str]:
+def _unreported(node: Node, before: GateRecord, reporters: Sequence[Reporters]) -> list[str]:
     """Gates none of whose reporters tolerates their taint. One without reporters stays as it was: they may be gone
     because of that very taint."""
     tolerates = {each.condition_type: each.tolerates for each in reporters}

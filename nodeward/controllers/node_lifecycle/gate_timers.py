@@ -41,7 +41,7 @@ class GateTimers:
 
 
 def given_up_conditions(node: Node, names: list[str], now: str) -> list[dict[str, Any]]:
-    """The conditions of gates whose time is over, as a patch of the node's conditions."""
+    """Return the conditions of gates whose time is over, as a patch of the node's conditions."""
     known = {condition.type: condition for condition in node.status.conditions}
     return [
         to_tree(given_up(gate, known.get(gate.condition_type), now))

@@ -22,7 +22,7 @@ KUBELETS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 @dataclass(frozen=True, slots=True)
-class Periods:
+class MonitorPeriods:
     """The flags of kube-controller-manager, with their defaults."""
 
     #: --node-monitor-period
@@ -33,7 +33,7 @@ class Periods:
     startup_seconds: float = 60.0
 
 
-class Health:
+class NodeHealth:
     """What is known about one node besides its object. Changed by what is seen, read by the monitor."""
 
     __slots__ = (
@@ -68,7 +68,7 @@ class Health:
             self.heard_ns = now_ns - max(0, wall_ns - parse_rfc3339(node.metadata.creation_timestamp))
 
     def see(self, node: Node, now_ns: int) -> None:
-        """The node has changed."""
+        """Record the node's new state."""
         before = self.heartbeat, bool(self.status)
         self._copy(node)
         # Unknown is what this controller writes itself: no sign of life.
@@ -76,7 +76,7 @@ class Health:
             self._hear(now_ns)
 
     def see_lease(self, renewed: str, now_ns: int) -> None:
-        """Its Lease was renewed, then."""
+        """Record that the node's Lease was renewed at this time."""
         if renewed > self.renewed:
             self.renewed = renewed
             self._hear(now_ns)
@@ -86,12 +86,12 @@ class Health:
         if self.status == "True":
             self.may_taint = False
 
-    def silence(self, now_ns: int, periods: Periods) -> float:
-        """For how many seconds it has been silent beyond what is allowed; not more than none if it is not."""
+    def silence(self, now_ns: int, periods: MonitorPeriods) -> float:
+        """Return the seconds of silence beyond the grace period; zero or less while within it."""
         grace = periods.grace_seconds if self.status else periods.startup_seconds
         return (now_ns - self.heard_ns) / SECOND_NS - grace
 
-    def is_silent(self, now_ns: int, periods: Periods) -> bool:
+    def is_silent(self, now_ns: int, periods: MonitorPeriods) -> bool:
         return self.silence(now_ns, periods) > 0
 
     def _copy(self, node: Node) -> None:
@@ -105,7 +105,7 @@ class Health:
 
 
 def unknown_conditions(node: Node, now: str) -> list[dict[str, Any]]:
-    """What to write of a silent node, as a patch of its conditions; empty if its readiness is Unknown already."""
+    """Return the conditions to patch on a silent node; empty if its Ready condition is Unknown already."""
     if ready_status(node) == "Unknown":
         return []
     known = {condition.type: condition for condition in node.status.conditions}

@@ -27,8 +27,8 @@ LABELS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What is to be written, and what has happened once it is."""
+class NodeUpdatePlan:
+    """What to write to a node, and what to record once it is written."""
 
     patch: dict[str, Any]
     gates: GateDecision | None
@@ -44,8 +44,8 @@ def plan(
     must_clear: bool = False,
     has_gates: bool = False,
     reporters: Sequence[Reporters] = (),
-) -> Plan | None:
-    """The changes; `has_gates` is whether this controller knows readiness gates at all."""
+) -> NodeUpdatePlan | None:
+    """Return the changes; `has_gates` is whether this controller knows readiness gates at all."""
     gates = decide(node, reporters) if has_gates else None
     tainted = with_condition_taints(node, node.spec.taints, now)
     taints = with_execute_taint(node, tainted, now, may_add=may_add, must_clear=must_clear)
@@ -66,11 +66,11 @@ def plan(
         metadata["annotations"] = {RECORD_ANNOTATION: gates.record}
     if taints is not node.spec.taints:
         patch["spec"] = {"taints": taints}
-    return Plan(patch, gates, evicts)
+    return NodeUpdatePlan(patch, gates, evicts)
 
 
 def with_changes(taints: list[Taint], add: Iterable[Taint], remove: Iterable[Taint], now: str) -> list[Taint]:
-    """The taints, less some, and some more as of now."""
+    """Return the taints, less some, and some more as of now."""
     gone = tuple(remove)
     kept = [taint for taint in taints if not any(is_same(taint, each) for each in gone)]
     new = (
@@ -82,6 +82,6 @@ def with_changes(taints: list[Taint], add: Iterable[Taint], remove: Iterable[Tai
 
 
 def label_changes(node: Node) -> dict[str, str]:
-    """The labels under their old names that must follow those that rule."""
+    """Return the labels under their old names that must follow those that rule."""
     labels = node.metadata.labels
     return {old: labels[new] for new, old in LABELS if new in labels and labels.get(old) != labels[new]}

@@ -12,7 +12,7 @@ from typing import Final
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.base.timestamp import rfc3339
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.controllers.pods.by_node import PodsByNode
 from nodeward.machinery.recorder import WARNING
 from nodeward.machinery.workqueue import WorkQueue
@@ -23,14 +23,14 @@ WORKERS: Final = 16
 class PodsNotReady:
     """`is_lost` says of a node's name whether its kubelet cannot be believed, or says itself that it is not ready."""
 
-    def __init__(self, tools: Tools, is_lost: Callable[[str], bool]) -> None:
-        self._client = tools.client
-        self._clock = tools.clock
-        self._recorder = tools.recorder
+    def __init__(self, context: ControllerContext, is_lost: Callable[[str], bool]) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._recorder = context.recorder
         self._is_lost = is_lost
-        self._pods = PodsByNode(tools.informers)
+        self._pods = PodsByNode(context.informers)
         self._queue: WorkQueue[tuple[str, str]] = WorkQueue(
-            tools.clock, name="node_lifecycle_controller_pods"
+            context.clock, name="node_lifecycle_controller_pods"
         )
         self._pods.informer.add_handler(self._placed, self._changed)
 
@@ -38,7 +38,7 @@ class PodsNotReady:
         return Work(self._queue, self._mark, workers=WORKERS)
 
     def mark_all(self, node: str) -> None:
-        """The node has just become lost."""
+        """Mark the pods of a node that has just become unreachable as not ready."""
         for pod in self._pods.on(node):
             self._queue.add((pod.metadata.namespace, pod.metadata.name))
 

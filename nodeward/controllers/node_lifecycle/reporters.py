@@ -37,7 +37,7 @@ class Reporters:
 
 
 def reporters_of(node: Node, pods: Iterable[Pod], *, numeric: bool) -> tuple[Reporters, ...]:
-    """For every gate of the node that may taint it: its reporters, if there are any."""
+    """Return the reporters of each gate of the node that may taint it."""
     gates = {
         gate.condition_type: gate.readiness_taint
         for gate in node.spec.readiness_gates

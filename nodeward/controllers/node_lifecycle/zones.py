@@ -32,7 +32,7 @@ class ZoneState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class EvictionRates:
     """The flags of kube-controller-manager, with their defaults."""
 
     #: nodes per second and zone (--node-eviction-rate, --secondary-node-eviction-rate)
@@ -50,7 +50,7 @@ class Rates:
 
 
 @dataclass(slots=True)
-class Census:
+class ZoneCensus:
     """The nodes of one zone."""
 
     ready: int = 0
@@ -60,7 +60,7 @@ class Census:
     def size(self) -> int:
         return self.ready + self.not_ready
 
-    def state(self, rates: Rates) -> ZoneState:
+    def state(self, rates: EvictionRates) -> ZoneState:
         if self.ready == 0 and self.not_ready > 0:
             return ZoneState.FULL
         if self.not_ready > 2 and self.not_ready / self.size >= rates.unhealthy_share:
@@ -69,15 +69,15 @@ class Census:
 
 
 def zone_of(node: Node) -> str:
-    """Region and zone as one name, as the metrics know it; empty for a node that says neither."""
+    """Return region and zone as one name, as in metrics; empty for a node without either label."""
     labels = node.metadata.labels
     region, zone = (labels.get(old, labels.get(new, "")) for old, new in _LABELS)
     # The null character separates names that may hold colons.
     return f"{region}:\x00:{zone}" if region or zone else ""
 
 
-class Bucket:
-    """One token at most, refilled at a rate; a rate of none gives none."""
+class TokenBucket:
+    """A rate limiter of one token, refilled at a rate; a rate of zero never refills."""
 
     __slots__ = ("_full_ns", "rate")
 
@@ -93,11 +93,11 @@ class Bucket:
         return True
 
     def wait_seconds(self, now_ns: int) -> float | None:
-        """Until the next token; None: never at this rate."""
+        """Return the seconds until the next token; None: never at this rate."""
         return None if self.rate <= 0 else max(0.0, (self._full_ns - now_ns) / SECOND_NS)
 
     def change(self, rate: float, now_ns: int) -> None:
-        """Another rate; who is waiting for a token waits for the first one of the new rate."""
+        """Change the rate; a waiting caller waits for the first token of the new rate."""
         if rate == self.rate:
             return
         is_waiting = self.rate <= 0 or now_ns < self._full_ns
@@ -110,12 +110,12 @@ class Bucket:
 class Zone:
     """A zone's state, its limit, and the nodes that wait for their taint, oldest first."""
 
-    bucket: Bucket
+    bucket: TokenBucket
     waiting: dict[str, None]
     state: ZoneState = ZoneState.NORMAL
 
 
-class Disruption(StrEnum):
+class ClusterDisruption(StrEnum):
     """What a census changes for the cluster as a whole."""
 
     NONE = ""
@@ -127,7 +127,7 @@ class Disruption(StrEnum):
 class Zones:
     """All zones."""
 
-    def __init__(self, rates: Rates) -> None:
+    def __init__(self, rates: EvictionRates) -> None:
         self.rates: Final = rates
         self.of: Final[dict[str, Zone]] = {}
         self._is_lost = False
@@ -135,16 +135,16 @@ class Zones:
     def zone(self, name: str, now_ns: int) -> Zone:
         found = self.of.get(name)
         if found is None:
-            found = self.of[name] = Zone(Bucket(self.rates.usual, now_ns), {})
+            found = self.of[name] = Zone(TokenBucket(self.rates.usual, now_ns), {})
         return found
 
     def leave(self, zone: str, node: str) -> None:
-        """The node does not wait any more."""
+        """Remove the node from those waiting for a taint."""
         found = self.of.get(zone)
         if found is not None:
             found.waiting.pop(node, None)
 
-    def assess(self, census: Mapping[str, Census], now_ns: int) -> Disruption:
+    def assess(self, census: Mapping[str, ZoneCensus], now_ns: int) -> ClusterDisruption:
         """Set states and rates from what was counted. Zones that are not in the census have no nodes any more."""
         for name in [name for name in self.of if name not in census]:
             del self.of[name]
@@ -156,8 +156,8 @@ class Zones:
             zone.state = state
             zone.bucket.change(0.0 if self._is_lost else self.rates.of(state, census[name].size), now_ns)
         if was_lost == self._is_lost:
-            return Disruption.NONE
-        return Disruption.BEGINS if self._is_lost else Disruption.ENDS
+            return ClusterDisruption.NONE
+        return ClusterDisruption.BEGINS if self._is_lost else ClusterDisruption.ENDS
 
 
 def _are_lost(states: Sequence[ZoneState]) -> bool:

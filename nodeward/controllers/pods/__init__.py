@@ -7,7 +7,7 @@
 * `ownership`: controller references; adopting and releasing
 * `control`: making and deleting pods, and telling about it
 * `batches`: many requests at once, beginning with few
-* `patience`: after a refusal, ask again later and later
+* `creation_backoff`: after a refusal, ask again later and later
 * `state`, `ranking`: what a pod's status means, and which one to delete first
 * `failure`, `status_writing`: what the owner's status says when it fails, and how it is written
 * `template_hash`: a short name for a template

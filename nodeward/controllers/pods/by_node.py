@@ -20,5 +20,5 @@ class PodsByNode:
             self.informer.add_index(_NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
     def on(self, node: str) -> Sequence[Pod]:
-        """The pods on this node, whatever their state."""
+        """Return the pods on this node, whatever their state."""
         return self.informer.by_index(_NODE, node)

@@ -26,7 +26,7 @@ DELETE_FAILED: Final = "FailedDelete"
 
 
 def pod_from_template(template: PodTemplateSpec, owner: KubeObject, reference: OwnerReference) -> Pod:
-    """A pod of `owner`, not named yet. The spec is the template's own: replace it, do not change it."""
+    """Return a pod of `owner`, not named yet. The spec is the template's own: replace it, do not change it."""
     meta = template.metadata
     return Pod(
         metadata=ObjectMeta(
@@ -88,7 +88,7 @@ class PodControl:
 
 
 def _without_generated_name(error: ApiError, generated_from: str) -> ApiError:
-    """The refusal with the part of the name that was given instead of the one that was drawn.
+    """Return the refusal with the part of the name that was given instead of the one that was drawn.
 
     Unlike upstream: there every try has another name in its message, and so an event of its own.
     """

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.errors import ApiError
 from nodeward.base.errors import WorldError
-from nodeward.controllers.pods.batches import at_once
 from nodeward.controllers.pods.expectations import Expectations
+from nodeward.controllers.pods.slow_start import at_once
 
 
 async def delete_expected(

@@ -34,18 +34,18 @@ class _Open:
 
 
 class Expectations(Generic[K]):
-    """Open requests by owner."""
+    """The creations and deletions of each owner that have not been observed yet."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._open: dict[K, _Open] = {}
 
     def expect(self, key: K, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
-        """From now on wait for this many new pods and for the end of these (uids); replaces what was noted."""
+        """Wait from now on for this many new pods and the deletion of these (uids); replaces earlier expectations."""
         self._open[key] = _Open(creations, dict.fromkeys(deletions), self._clock.monotonic_ns())
 
     def creation_seen(self, key: K, count: int = 1) -> bool:
-        """A pod of `key` appeared, or will not. True if that was the last thing waited for."""
+        """Return a pod of `key` appeared, or will not. True if that was the last thing waited for."""
         found = self._open.get(key)
         if found is None or found.creations <= 0:
             return False
@@ -53,7 +53,7 @@ class Expectations(Generic[K]):
         return found.is_met
 
     def deletion_seen(self, key: K, uid: str) -> bool:
-        """A pod of `key` is going or gone, or will not go. True if that was the last thing waited for."""
+        """Record that a pod of `key` is terminating, gone, or was not deleted. True: nothing is waited for now."""
         found = self._open.get(key)
         if found is None or uid not in found.deletions:
             return False
@@ -61,16 +61,16 @@ class Expectations(Generic[K]):
         return found.is_met
 
     def are_met(self, key: K) -> bool:
-        """Whether the informer can be believed about `key`."""
+        """Tell whether the informer can be believed about `key`."""
         return self.seconds_left(key) <= 0
 
     def seconds_left(self, key: K) -> float:
-        """How long to wait at most before acting; 0: nothing is open."""
+        """Return how long to wait at most before acting; 0: nothing is open."""
         found = self._open.get(key)
         if found is None or found.is_met:
             return 0.0
         return max(0.0, TIMEOUT_SECONDS - (self._clock.monotonic_ns() - found.since_ns) / SECOND_NS)
 
     def forget(self, key: K) -> None:
-        """`key` is gone, or another object by the same name."""
+        """Drop everything about `key`: it is gone, or another object has its name."""
         self._open.pop(key, None)

@@ -30,7 +30,7 @@ C = TypeVar("C", bound=_Condition)
 def with_failure(
     conditions: Sequence[C], make: Callable[..., C], reason: str, failure: str | None, now_ns: int
 ) -> list[C]:
-    """The conditions with this failure; without any if `failure` is None. `make` is the kind's condition."""
+    """Return the conditions with this failure; without any if `failure` is None. `make` is the kind's condition."""
     others = [each for each in conditions if each.type != REPLICA_FAILURE]
     if failure is None:
         return others

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
 from nodeward.api.meta import KubeObject
-from nodeward.controllers.pods.ownership import controller_of
+from nodeward.controllers.pods.controller_ref_manager import controller_of
 from nodeward.machinery.informer import Informer, InformerFactory
 
 T = TypeVar("T", bound=KubeObject)
@@ -29,11 +29,11 @@ class OwnerIndex(Generic[T]):
             self.informer.add_index(_OWNER, _owner)
 
     def controlled_by(self, uid: str) -> Sequence[T]:
-        """Everything whose controller this is, whatever its state."""
+        """Return everything whose controller this is, whatever its state."""
         return self.informer.by_index(_OWNER, uid)
 
     def orphans(self, namespace: str) -> Sequence[T]:
-        """Everything in the namespace that has no controller."""
+        """Return everything in the namespace that has no controller."""
         return self.informer.by_index(_OWNER, _ORPHANS + namespace)
 
 

@@ -1,7 +1,8 @@
 """The owners of one kind, and the queue of those that need a look.
 
-Listens to owners and, through a `PodFollower`, to pods, and puts keys ("namespace/name") into `queue`. What a
-controller of pods keeps by key is here too: what it waits for (`expectations`) and what was refused (`patience`).
+Listens to owners and, through a `PodEventHandlers`, to pods, and puts keys ("namespace/name") into `queue`. What a
+controller of pods keeps by key is here too: what it waits for (`expectations`), and how long it waits after a refusal
+(`creation_backoff`).
 
 What must stay true: another object by the same name starts with nothing kept; news of one owner that comes in quick
 succession is one look, except for what the controller waits for.
@@ -14,11 +15,11 @@ from typing import Final, Generic, TypeVar
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.meta import KubeObject, OwnerReference
-from nodeward.controllers.controller import Tools
+from nodeward.controllers.controller import ControllerContext
+from nodeward.controllers.pods.creation_backoff import CreationBackoff
 from nodeward.controllers.pods.expectations import Expectations
-from nodeward.controllers.pods.following import PodFollower, settle_seconds
 from nodeward.controllers.pods.index import NamespaceIndex, OwnerIndex
-from nodeward.controllers.pods.patience import Patience
+from nodeward.controllers.pods.pod_event_handlers import PodEventHandlers, settle_seconds
 from nodeward.machinery.informer import Informer
 from nodeward.machinery.workqueue import WorkQueue
 from nodeward.rules.selectors import Labels
@@ -33,7 +34,7 @@ def key_of(owner: KubeObject) -> str:
 class OwnerQueue(Generic[W]):
     def __init__(
         self,
-        tools: Tools,
+        context: ControllerContext,
         type_: type[W],
         queue_name: str,
         *,
@@ -42,22 +43,22 @@ class OwnerQueue(Generic[W]):
         forget: Callable[[W], None] = lambda owner: None,
     ) -> None:
         """`size_of(owner)`: about how many pods it has. `forget(owner)` is told of owners that are gone."""
-        self.queue: Final[WorkQueue[str]] = WorkQueue(tools.clock, name=queue_name)
-        self.owners: Final[Informer[W]] = tools.informers.informer(type_)
-        self.pods: Final = OwnerIndex(tools.informers, Pod)
-        self.expectations: Final[Expectations[str]] = Expectations(tools.clock)
-        self.patience: Final[Patience[str]] = Patience(tools.clock)
+        self.queue: Final[WorkQueue[str]] = WorkQueue(context.clock, name=queue_name)
+        self.owners: Final[Informer[W]] = context.informers.informer(type_)
+        self.pods: Final = OwnerIndex(context.informers, Pod)
+        self.expectations: Final[Expectations[str]] = Expectations(context.clock)
+        self.creation_backoff: Final[CreationBackoff[str]] = CreationBackoff(context.clock)
         self._selector_of = selector_of
         self._size_of = size_of
         self._forget = forget
         self._in_namespace: NamespaceIndex[W] = NamespaceIndex(self.owners)
         self.owners.add_handler(self._queue_now, self._changed, self._gone)
-        PodFollower(
+        PodEventHandlers(
             self.pods, self.expectations, key_of=self.resolve, takers_of=self._takers_of, wake=self.wake
         )
 
     def wake(self, key: str, is_urgent: bool = False) -> None:
-        """This owner needs a look: at once, or when the news has settled."""
+        """Enqueue this owner: at once, or after a short delay that collects changes."""
         owner = self.owners.by_key(key)
         if is_urgent or owner is None:
             self.queue.add(key)
@@ -65,14 +66,14 @@ class OwnerQueue(Generic[W]):
             self.queue.add_after(key, settle_seconds(self._size_of(owner)))
 
     def resolve(self, namespace: str, reference: OwnerReference) -> str | None:
-        """The key of the owner that is meant, if it is of this kind and exists with that uid."""
+        """Return the key of the owner that is meant, if it is of this kind and exists with that uid."""
         if reference.kind != self.owners.kind.name:
             return None
         owner = self.owners.get(reference.name, namespace)
         return key_of(owner) if owner is not None and owner.metadata.uid == reference.uid else None
 
     def candidates(self, owner: W) -> list[Pod]:
-        """Its pods, and those of nobody in its namespace."""
+        """Return the owner's pods, and the pods of its namespace that have no controller."""
         own = self.pods.controlled_by(owner.metadata.uid)
         return [*own, *self.pods.orphans(owner.metadata.namespace)]
 
@@ -92,7 +93,7 @@ class OwnerQueue(Generic[W]):
     def _gone(self, owner: W) -> None:
         key = key_of(owner)
         self.expectations.forget(key)
-        self.patience.forget(key)
+        self.creation_backoff.forget(key)
         self._forget(owner)
         self.queue.add(key)
 

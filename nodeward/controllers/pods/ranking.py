@@ -28,7 +28,7 @@ _MAX_COST: Final = 2**31
 def first_to_delete(
     pods: Sequence[Pod], count: int, related: Iterable[Pod], now_ns: int, *, heeds_cost: bool = True
 ) -> Sequence[Pod]:
-    """`count` of `pods`. `related` are all pods of the family (`pods` among them), counted by node."""
+    """Return the `count` pods to delete first. `related`: all pods of the family, counted by node."""
     if count >= len(pods):
         return pods
     return sorted(pods, key=deletion_order(related, now_ns, heeds_cost=heeds_cost))[:count]
@@ -37,7 +37,7 @@ def first_to_delete(
 def deletion_order(
     related: Iterable[Pod], now_ns: int, *, heeds_cost: bool = True
 ) -> Callable[[Pod], tuple[Any, ...]]:
-    """A sort key that puts the pods to delete first at the front."""
+    """Return a sort key that puts the pods to delete first at the front."""
     neighbours = Counter(pod.spec.node_name for pod in related if is_active(pod))
 
     def key(pod: Pod) -> tuple[Any, ...]:
@@ -60,7 +60,7 @@ def deletion_order(
 
 
 def deletion_cost(pod: Pod) -> int:
-    """What the annotation says; 0 without one, or if it is no number of 32 bits."""
+    """Return what the annotation says; 0 without one, or if it is no number of 32 bits."""
     text = pod.metadata.annotations.get(DELETION_COST, "")
     digits = text.removeprefix("-")
     if (
@@ -75,7 +75,7 @@ def deletion_cost(pod: Pod) -> int:
 
 
 def _magnitude(moment_ns: int | None, now_ns: int) -> int:
-    """The logarithm of how long ago it was; never comes before everything, the future and now come next."""
+    """Return the logarithm of the age; a missing time sorts first, then the future and now."""
     if moment_ns is None:
         return -2
     age_ns = now_ns - moment_ns
@@ -88,7 +88,7 @@ def _created_ns(pod: Pod) -> int | None:
 
 
 def _restarts(pod: Pod) -> tuple[int, int]:
-    """The most restarts of any container, and of any sidecar."""
+    """Return the most restarts of any container, and of any sidecar."""
     plain = max((each.restart_count for each in pod.status.container_statuses), default=0)
     sidecars = [each.name for each in pod.spec.init_containers if each.restart_policy == "Always"]
     statuses = (each for each in pod.status.init_container_statuses if each.name in sidecars)

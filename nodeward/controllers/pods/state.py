@@ -15,12 +15,12 @@ from nodeward.base.timestamp import parse_rfc3339
 
 
 def is_active(pod: Pod) -> bool:
-    """It runs, or may yet: it counts as a replica."""
+    """Tell whether the pod runs or may yet run, so that it counts as a replica."""
     return pod.metadata.deletion_timestamp is None and not is_terminal(pod)
 
 
 def is_terminating(pod: Pod) -> bool:
-    """It has been deleted and is not over yet."""
+    """Tell whether the pod has been deleted and has not ended yet."""
     return pod.metadata.deletion_timestamp is not None and not is_terminal(pod)
 
 
@@ -37,7 +37,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def ready_since_ns(pod: Pod) -> int | None:
-    """When it became ready; None if it is not, or nobody said when."""
+    """Return when the pod became ready; None if it is not ready, or its condition has no time."""
     found = condition(pod, "Ready")
     if found is None or found.status != "True" or found.last_transition_time is None:
         return None
@@ -45,7 +45,7 @@ def ready_since_ns(pod: Pod) -> int | None:
 
 
 def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
-    """Ready, and for long enough."""
+    """Tell whether the pod has been ready for `min_ready_seconds`."""
     if not min_ready_seconds:
         return is_ready(pod)
     since_ns = ready_since_ns(pod)
@@ -53,7 +53,7 @@ def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
 
 
 def next_available_seconds(pods: Iterable[Pod], min_ready_seconds: int, now_ns: int) -> float | None:
-    """After how long the next ready pod becomes available; None: no ready pod still has to wait."""
+    """Return the seconds until the next ready pod becomes available; None: none is waiting for that."""
     if not min_ready_seconds:
         return None
     waits = [

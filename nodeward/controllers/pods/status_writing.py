@@ -16,7 +16,7 @@ _TRIES: Final = 2
 
 
 async def write_status(client: Client, owner: W, status: Any) -> W | None:
-    """The owner as stored, or None if it is another one by now."""
+    """Return the owner as stored, or None if it is another one by now."""
     latest = owner
     for tries_left in reversed(range(_TRIES)):
         try:

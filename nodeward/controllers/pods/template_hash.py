@@ -19,7 +19,7 @@ _ENCODER: Final = msgspec.json.Encoder(order="sorted")
 
 
 def template_hash(template: PodTemplateSpec, collision_count: int | None = None) -> str:
-    """Up to ten letters; `collision_count` gives another name to a template whose first one is taken."""
+    """Return up to ten letters; `collision_count` gives another hash to a template whose first is taken."""
     digest = hashlib.blake2s(_ENCODER.encode(to_tree(template)), digest_size=4)
     if collision_count is not None:
         digest.update(collision_count.to_bytes(8, "little"))
@@ -27,5 +27,5 @@ def template_hash(template: PodTemplateSpec, collision_count: int | None = None)
 
 
 def safe_encoded(text: str) -> str:
-    """Each character as a letter that is fit for the end of a name."""
+    """Return each character as a letter that is fit for the end of a name."""
     return "".join(NAME_ALPHABET[ord(character) % len(NAME_ALPHABET)] for character in text)

@@ -23,20 +23,20 @@ from nodeward.api.errors import ApiError
 from nodeward.api.readiness_v1alpha1 import NodeReadinessRule
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339, rfc3339
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
+from nodeward.controllers.readiness_rules.events import tell
 from nodeward.controllers.readiness_rules.known import KnownRules
-from nodeward.controllers.readiness_rules.measures import Measures
-from nodeward.controllers.readiness_rules.record import Record, is_told
-from nodeward.controllers.readiness_rules.telling import tell
+from nodeward.controllers.readiness_rules.metrics import ReadinessRuleMetrics
+from nodeward.controllers.readiness_rules.record import RuleRecord, is_told
 from nodeward.machinery.client import PatchType
 from nodeward.machinery.informer import Informer
 from nodeward.machinery.workqueue import WorkQueue
 from nodeward.rules.readiness_preview import forecast
 from nodeward.rules.readiness_rules import (
     FINALIZER,
-    Action,
-    Decision,
     Rule,
+    RuleAction,
+    RuleDecision,
     completes,
     decide,
     has_taint,
@@ -56,21 +56,23 @@ NOT_SERVED_SECONDS: Final = 30.0
 
 
 class ReadinessRuleController:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._clock = tools.clock
-        self._recorder = tools.recorder
-        self._informers = tools.informers
-        self._numeric = tools.gates.enabled("TaintTolerationComparisonOperators")
-        self._queue: WorkQueue[str] = WorkQueue(tools.clock, name="readiness_rule_nodes")
-        self._rule_queue: WorkQueue[str] = WorkQueue(tools.clock, name="readiness_rules")
-        self._starts: WorkQueue[str] = WorkQueue(tools.clock, name="readiness_rules_start")
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._recorder = context.recorder
+        self._informers = context.informers
+        self._numeric = context.gates.enabled("TaintTolerationComparisonOperators")
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, name="readiness_rule_nodes")
+        self._rule_queue: WorkQueue[str] = WorkQueue(context.clock, name="readiness_rules")
+        self._starts: WorkQueue[str] = WorkQueue(context.clock, name="readiness_rules_start")
         self._starts.add("rules")
-        self._nodes = tools.informers.informer(Node)
-        self._pods = tools.informers.informer(Pod)
+        self._nodes = context.informers.informer(Node)
+        self._pods = context.informers.informer(Pod)
         self._rules: Informer[NodeReadinessRule] | None = None
         self._known = known = KnownRules(self._nodes)
-        self._measures = Measures(tools.metrics, known.count, known.held_and_released, known.by_state)
+        self._metrics = ReadinessRuleMetrics(
+            context.metrics, known.count, known.held_and_released, known.by_state
+        )
 
     def work(self) -> Sequence[Work[Any]]:
         return (
@@ -107,7 +109,7 @@ class ReadinessRuleController:
 
     def _rule_gone(self, rule: NodeReadinessRule) -> None:
         self._known.forget(rule.metadata.name)
-        self._measures.forget(rule.metadata.name)
+        self._metrics.forget(rule.metadata.name)
 
     def _node_seen(self, node: Node) -> None:
         name = node.metadata.name
@@ -153,10 +155,10 @@ class ReadinessRuleController:
         self._let_leave(node)
         failed: ApiError | None = None
         decisions = decide(self._known.all(), node, lambda rule: self._known.manages(rule, name))
-        patches = sum(each.action is not Action.NOTHING for each in decisions)
+        patches = sum(each.action is not RuleAction.NOTHING for each in decisions)
         for decision in decisions:
             began_ns = self._clock.monotonic_ns()
-            patches -= decision.action is not Action.NOTHING
+            patches -= decision.action is not RuleAction.NOTHING
             try:
                 node = await self._carry_out(decision, node, is_last=not patches)
             except ApiError as error:
@@ -166,7 +168,7 @@ class ReadinessRuleController:
                     return None
                 self._fail(decision, name, error)
                 failed = error
-            self._measures.evaluation.observe(
+            self._metrics.evaluation.observe(
                 (self._clock.monotonic_ns() - began_ns) / SECOND_NS, decision.rule.name
             )
         if failed is not None:
@@ -174,7 +176,7 @@ class ReadinessRuleController:
         return None
 
     def _let_leave(self, node: Node) -> None:
-        """A rule that has neither a taint there nor the node any more has nothing to say about it."""
+        """Drop the node from the status of a rule that has neither a taint there nor the node any more."""
         name = node.metadata.name
         for rule in self._known.all():
             if not rule.selects(node) and not self._known.manages(rule, name):
@@ -182,7 +184,7 @@ class ReadinessRuleController:
                 if record is not None and record.drop(name):
                     self._tell_status(rule.name)
 
-    async def _carry_out(self, decision: Decision, node: Node, *, is_last: bool) -> Node:
+    async def _carry_out(self, decision: RuleDecision, node: Node, *, is_last: bool) -> Node:
         """Change the node, and note what it is like. Gives back the node that the next patch is worked out from."""
         rule, name = decision.rule, node.metadata.name
         record = self._known.records.get(rule.name)
@@ -190,7 +192,7 @@ class ReadinessRuleController:
             return node  # the rule went while another was carried out
         now = rfc3339(self._clock.now_ns())
         is_first = name not in record.evaluations
-        if decision.action is not Action.NOTHING:
+        if decision.action is not RuleAction.NOTHING:
             patch = patch_for(decision, node, now)
             # The next rule's patch needs the version that this one makes; to read a node for nothing is dear.
             wanted: type[Any] = bytes if is_last else Node
@@ -202,44 +204,44 @@ class ReadinessRuleController:
         if decision.finding is None or rule.is_leaving:
             is_news = record.drop(name)
         else:
-            tainted = decision.action is Action.ADD or (
-                decision.finding.has_taint and decision.action is not Action.REMOVE
+            tainted = decision.action is RuleAction.ADD or (
+                decision.finding.has_taint and decision.action is not RuleAction.REMOVE
             )
             for each in decision.finding.unsatisfied:
-                self._measures.unsatisfied.inc(rule.name, each)
-            if is_first and tainted and decision.action is Action.NOTHING:
-                tell(self._recorder, node, rule, Action.NOTHING)
+                self._metrics.unsatisfied.inc(rule.name, each)
+            if is_first and tainted and decision.action is RuleAction.NOTHING:
+                tell(self._recorder, node, rule, RuleAction.NOTHING)
             is_news = record.see(name, decision.finding, now, has_taint=tainted)
         if is_news:
             self._tell_status(rule.name)
         return node
 
-    def _done(self, decision: Decision, node: Node) -> None:
-        """The node was changed so."""
+    def _done(self, decision: RuleDecision, node: Node) -> None:
+        """Record events and metrics of a change made to the node."""
         rule, action = decision.rule, decision.action
         changed_ns = _last_change_ns(rule, node)
-        if action is not Action.COMPLETE:
+        if action is not RuleAction.COMPLETE:
             tell(self._recorder, node, rule, action)
-            self._measures.operations.inc(rule.name, action.value)
+            self._metrics.operations.inc(rule.name, action.value)
             if changed_ns is not None and not rule.is_leaving:
                 seconds = max((self._clock.now_ns() - changed_ns) / SECOND_NS, 0.0)
-                self._measures.latency.observe(seconds, rule.name, f"{action.value}_taint")
+                self._metrics.latency.observe(seconds, rule.name, f"{action.value}_taint")
         if completes(decision):
-            self._measures.completed.inc(rule.name)
+            self._metrics.completed.inc(rule.name)
             made = node.metadata.creation_timestamp
-            if action is Action.REMOVE and changed_ns is not None and made:
+            if action is RuleAction.REMOVE and changed_ns is not None and made:
                 seconds = (changed_ns - parse_rfc3339(made)) / SECOND_NS
                 if seconds > 0:
-                    self._measures.bootstrap.observe(seconds, rule.name)
+                    self._metrics.bootstrap.observe(seconds, rule.name)
 
-    def _fail(self, decision: Decision, node: str, error: ApiError) -> None:
+    def _fail(self, decision: RuleDecision, node: str, error: ApiError) -> None:
         rule = decision.rule
-        word = "AddTaintError" if decision.action is Action.ADD else "RemoveTaintError"
-        self._measures.failures.inc(rule.name, word)
-        self._measures.failures.inc(rule.name, "EvaluationError")
+        word = "AddTaintError" if decision.action is RuleAction.ADD else "RemoveTaintError"
+        self._metrics.failures.inc(rule.name, word)
+        self._metrics.failures.inc(rule.name, "EvaluationError")
         record = self._known.records.get(rule.name)
         if record is not None:
-            verb = "add" if decision.action is Action.ADD else "remove"
+            verb = "add" if decision.action is RuleAction.ADD else "remove"
             record.fail(node, f"failed to {verb} taint: {error}", rfc3339(self._clock.now_ns()))
             self._tell_status(rule.name)
 
@@ -256,7 +258,7 @@ class ReadinessRuleController:
         record = self._known.records.get(name)
         if rule is None or mine is None or record is None:
             return None
-        self._measures.last.set(self._clock.now_ns() // SECOND_NS, name)
+        self._metrics.last.set(self._clock.now_ns() // SECOND_NS, name)
         try:
             if mine.is_leaving:
                 return await self._let_go(rule, mine)
@@ -280,13 +282,13 @@ class ReadinessRuleController:
         return self._rules.get(name) if self._rules is not None else None
 
     async def _let_go(self, rule: NodeReadinessRule, mine: Rule) -> float | None:
-        """Taints go first: the queue of nodes sees to it, unless another rule wants the same taint there."""
+        """Let a deleted rule go once its taints are removed from nodes, except taints another rule wants."""
         if not mine.is_guarded:
             return None
         for node in self._nodes.list():
             if mine.selects(node) and has_taint(mine, node):
                 decisions = decide(self._known.all(), node, lambda _: False)
-                if any(each.rule is mine and each.action is Action.REMOVE for each in decisions):
+                if any(each.rule is mine and each.action is RuleAction.REMOVE for each in decisions):
                     return LEAVING_SECONDS
         left = [each for each in rule.metadata.finalizers if each != FINALIZER]
         await self._set_finalizers(rule, left)
@@ -304,7 +306,7 @@ class ReadinessRuleController:
         kind = self._client.kind_of(NodeReadinessRule)
         await self._client.patch(bytes, meta.name, body, kind=kind, patch_type=PatchType.MERGE)
 
-    async def _write_status(self, rule: NodeReadinessRule, record: Record) -> None:
+    async def _write_status(self, rule: NodeReadinessRule, record: RuleRecord) -> None:
         status = record.status(rule)
         if is_told(status, rule.status):
             return
@@ -317,7 +319,7 @@ def _statuses(node: Node) -> dict[str, str]:
 
 
 def _last_change_ns(rule: Rule, node: Node) -> int | None:
-    """When the last of the conditions that matter changed."""
+    """Return when the last of the conditions that matter changed."""
     asked = {each.type for each in rule.requirements}
     times = [
         parse_rfc3339(each.last_transition_time)

@@ -10,7 +10,7 @@ from typing import Final
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.readiness_v1alpha1 import NodeReadinessRule
-from nodeward.controllers.readiness_rules.record import ABSENT, PRESENT, Record
+from nodeward.controllers.readiness_rules.record import ABSENT, PRESENT, RuleRecord
 from nodeward.machinery.informer import Informer
 from nodeward.rules.readiness_rules import Rule, compiled, has_taint
 from nodeward.rules.selectors import SelectorError
@@ -20,7 +20,7 @@ class KnownRules:
     def __init__(self, nodes: Informer[Node]) -> None:
         self._nodes = nodes
         self._rules: dict[str, Rule] = {}
-        self.records: Final[dict[str, Record]] = {}
+        self.records: Final[dict[str, RuleRecord]] = {}
 
     def all(self) -> Iterable[Rule]:
         return self._rules.values()
@@ -29,7 +29,7 @@ class KnownRules:
         return self._rules.get(name)
 
     def see(self, rule: NodeReadinessRule) -> Rule | None:
-        """A rule as it is now; None if nothing that matters to nodes is new about it."""
+        """Take in a rule's new state; return the rule, or None if nothing that matters to nodes has changed."""
         name = rule.metadata.name
         try:
             mine = compiled(rule)
@@ -37,7 +37,7 @@ class KnownRules:
             return None  # validation refuses it; nobody knows which nodes it means
         record = self.records.get(name)
         if record is None or record.uid != mine.uid:
-            self.records[name] = Record.of(rule)
+            self.records[name] = RuleRecord.of(rule)
         before = self._rules.get(name)
         self._rules[name] = mine
         return None if mine == before else mine
@@ -47,12 +47,12 @@ class KnownRules:
         self.records.pop(name, None)
 
     def manages(self, rule: Rule, node: str) -> bool:
-        """Whether the rule is known to look after the taint on this node."""
+        """Tell whether the rule is known to look after the taint on this node."""
         record = self.records.get(rule.name)
         return record is not None and record.manages(node)
 
     def knows(self, rule: Rule, node: str) -> bool:
-        """Whether anything is recorded of the node."""
+        """Tell whether anything is recorded of the node."""
         record = self.records.get(rule.name)
         return record is not None and record.knows(node)
 

@@ -33,7 +33,7 @@ EVALUATION_ERROR: Final = "EvaluationError"
 
 
 @dataclass(slots=True)
-class Record:
+class RuleRecord:
     """What is known of a rule's nodes."""
 
     uid: str
@@ -44,8 +44,8 @@ class Record:
     dry_run: DryRunResults | None = None
 
     @classmethod
-    def of(cls, rule: NodeReadinessRule) -> Record:
-        """What a rule's status says."""
+    def of(cls, rule: NodeReadinessRule) -> RuleRecord:
+        """Return what a rule's status says."""
         status = rule.status
         return cls(
             uid=rule.metadata.uid,
@@ -54,7 +54,7 @@ class Record:
         )
 
     def manages(self, node: str) -> bool:
-        """Whether the taint on this node is known to be this rule's."""
+        """Tell whether the taint on this node is known to be this rule's."""
         known = self.evaluations.get(node)
         return known is not None and known.taint_status == PRESENT
 
@@ -62,12 +62,12 @@ class Record:
         return node in self.evaluations or node in self.failures or node in self.applied
 
     def prune(self, keeps: Callable[[str], bool]) -> None:
-        """Nodes that went while nobody looked."""
+        """Drop nodes that disappeared while this controller was not running."""
         for name in [name for name in (*self.evaluations, *self.failures) if not keeps(name)]:
             self.drop(name)
 
     def see(self, node: str, finding: Finding, now: str, *, has_taint: bool) -> bool:
-        """The node was looked at; whether that is news."""
+        """Record an evaluation of the node; tell whether it changed anything."""
         before = self.evaluations.get(node)
         self.evaluations[node] = NodeEvaluation(
             node_name=node,
@@ -94,7 +94,7 @@ class Record:
         )
 
     def drop(self, node: str) -> bool:
-        """The node is gone, or none of the rule's any more; whether anything was known of it."""
+        """Drop a node that is gone or no longer selected; tell whether anything was known of it."""
         was_known = self.knows(node)
         self.evaluations.pop(node, None)
         self.failures.pop(node, None)
@@ -105,7 +105,7 @@ class Record:
         return sum(each.taint_status == status for each in self.evaluations.values())
 
     def status(self, rule: NodeReadinessRule) -> NodeReadinessRuleStatus:
-        """All of it as the status is to be."""
+        """Return the whole record as the rule's status."""
         listed = sorted(self.evaluations.values(), key=_held_first)[:EVALUATIONS]
         return NodeReadinessRuleStatus(
             observed_generation=rule.metadata.generation,
@@ -121,7 +121,7 @@ def _held_first(each: NodeEvaluation) -> tuple[bool, str]:
 
 
 def is_told(new: NodeReadinessRuleStatus, old: NodeReadinessRuleStatus) -> bool:
-    """Whether a status says already what it should, times aside."""
+    """Tell whether a status says already what it should, times aside."""
     return _timeless(new) == _timeless(old)
 
 

@@ -13,8 +13,8 @@ from nodeward.api.core_v1.storage import PersistentVolumeClaim
 from nodeward.api.core_v1.volume import Volume
 from nodeward.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
 from nodeward.api.meta import ObjectMeta, OwnerReference
+from nodeward.controllers.controller_revisions import HASH_LABEL
 from nodeward.controllers.pods.control import pod_from_template
-from nodeward.controllers.revisions import HASH_LABEL
 
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"
@@ -24,7 +24,7 @@ _MOST: Final = 2**31
 
 
 def ordinal_of(owner: StatefulSet, pod: Pod) -> int | None:
-    """The place of a pod in this set, by its name; None if it has none here."""
+    """Return the place of a pod in this set, by its name; None if it has none here."""
     match = _NAME.fullmatch(pod.metadata.name)
     if match is None or match[1] != owner.metadata.name:
         return None
@@ -33,7 +33,7 @@ def ordinal_of(owner: StatefulSet, pod: Pod) -> int | None:
 
 
 def ordinals(owner: StatefulSet) -> range:
-    """The places the set should have pods in."""
+    """Return the ordinals the set should have pods for."""
     start = owner.spec.ordinals.start if owner.spec.ordinals is not None else 0
     return range(start, start + (owner.spec.replicas or 0))
 
@@ -47,19 +47,19 @@ def claim_name(owner: StatefulSet, template: PersistentVolumeClaim, ordinal: int
 
 
 def labels_of(name: str, ordinal: int) -> dict[str, str]:
-    """What every pod of a set carries."""
+    """Return what every pod of a set carries."""
     return {POD_NAME: name, POD_INDEX: str(ordinal)}
 
 
 def revision_of(pod: Pod) -> str:
-    """The name of the revision it was made from."""
+    """Return the name of the revision the pod was made from."""
     return pod.metadata.labels.get(HASH_LABEL, "")
 
 
 def new_pod(
     owner: StatefulSet, template: PodTemplateSpec, revision: str, ordinal: int, reference: OwnerReference
 ) -> Pod:
-    """The pod of this place, of the template of this revision."""
+    """Return the pod of this place, of the template of this revision."""
     pod = pod_from_template(template, owner, reference)
     name = pod_name(owner, ordinal)
     pod.metadata.name, pod.metadata.generate_name = name, ""
@@ -87,7 +87,7 @@ def _with_storage(owner: StatefulSet, spec: PodSpec, ordinal: int, name: str) ->
 
 
 def claims_of(owner: StatefulSet, ordinal: int) -> list[PersistentVolumeClaim]:
-    """The claims of this place, as they are made."""
+    """Return the claims of this place, as they are made."""
     selected = owner.spec.selector.match_labels if owner.spec.selector is not None else {}
     return [
         PersistentVolumeClaim(

@@ -26,8 +26,8 @@ ROLLING: Final = "RollingUpdate"
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """A stateful set as one look finds it."""
+class StatefulSetState:
+    """A stateful set and its pods, as observed at one moment."""
 
     owner: StatefulSet
     #: By place, of the places there should be.
@@ -46,7 +46,7 @@ class Scene:
         return self.owner.spec.pod_management_policy != "Parallel"
 
     def serves(self, pod: Pod) -> bool:
-        """Running, and ready for long enough."""
+        """Tell whether the pod is running and available."""
         is_up = pod.status.phase == "Running" and is_ready(pod)
         return is_up and is_available(pod, self.owner.spec.min_ready_seconds, self.now_ns)
 
@@ -55,7 +55,7 @@ class Scene:
 
 
 @dataclass(slots=True)
-class Plan:
+class StatefulSetPlan:
     #: Places to make pods in.
     create: list[int] = field(default_factory=list)
     delete: list[Pod] = field(default_factory=list)
@@ -63,29 +63,29 @@ class Plan:
     keep_claims: list[Pod] = field(default_factory=list)
 
 
-def next_steps(scene: Scene) -> Plan:
-    plan = Plan()
-    if not _fill(scene, plan) or not _shrink(scene, plan):
+def next_steps(state: StatefulSetState) -> StatefulSetPlan:
+    plan = StatefulSetPlan()
+    if not _fill(state, plan) or not _shrink(state, plan):
         return plan
-    if scene.owner.spec.update_strategy.type in ("", ROLLING):
-        plan.delete += _to_update(scene)
+    if state.owner.spec.update_strategy.type in ("", ROLLING):
+        plan.delete += _to_update(state)
     return plan
 
 
-def revision_for(scene: Scene, ordinal: int) -> str:
-    """Of which revision a new pod of this place is."""
-    strategy = scene.owner.spec.update_strategy
+def revision_for(state: StatefulSetState, ordinal: int) -> str:
+    """Return the revision for a new pod with this ordinal."""
+    strategy = state.owner.spec.update_strategy
     if strategy.type not in ("", ROLLING):
-        return scene.update
+        return state.update
     rolling = strategy.rolling_update
-    old = scene.owner.status.current_replicas if rolling is None else rolling.partition or 0
-    return scene.current if ordinal < ordinals(scene.owner).start + old else scene.update
+    old = state.owner.status.current_replicas if rolling is None else rolling.partition or 0
+    return state.current if ordinal < ordinals(state.owner).start + old else state.update
 
 
-def _fill(scene: Scene, plan: Plan) -> bool:
-    """Missing pods, and those that are over. False: wait before doing more."""
-    for ordinal in ordinals(scene.owner):
-        pod = scene.pods.get(ordinal)
+def _fill(state: StatefulSetState, plan: StatefulSetPlan) -> bool:
+    """Plan missing pods and replacements of ended ones. False: wait before doing more."""
+    for ordinal in ordinals(state.owner):
+        pod = state.pods.get(ordinal)
         if pod is None:
             plan.create.append(ordinal)
         elif is_terminal(pod):
@@ -95,64 +95,64 @@ def _fill(scene: Scene, plan: Plan) -> bool:
         else:
             if pod.metadata.deletion_timestamp is None:
                 plan.keep_claims.append(pod)
-            if not scene.is_unavailable(pod):
+            if not state.is_unavailable(pod):
                 continue
-        if scene.is_ordered:
+        if state.is_ordered:
             return False
     return True
 
 
-def _shrink(scene: Scene, plan: Plan) -> bool:
-    """Pods in places that should not be. False: wait before doing more."""
-    plan.keep_claims += scene.condemned
-    idle = [pod for pod in scene.pods.values() if scene.is_unavailable(pod)]
-    idle += [pod for pod in reversed(scene.condemned) if scene.is_unavailable(pod)]
+def _shrink(state: StatefulSetState, plan: StatefulSetPlan) -> bool:
+    """Plan deletions of pods beyond the wanted ordinals. False: wait before doing more."""
+    plan.keep_claims += state.condemned
+    idle = [pod for pod in state.pods.values() if state.is_unavailable(pod)]
+    idle += [pod for pod in reversed(state.condemned) if state.is_unavailable(pod)]
     first_idle = idle[0].metadata.uid if idle else ""
-    for pod in scene.condemned:
+    for pod in state.condemned:
         if pod.metadata.deletion_timestamp is None:
-            if scene.is_ordered and not scene.serves(pod) and pod.metadata.uid != first_idle:
+            if state.is_ordered and not state.serves(pod) and pod.metadata.uid != first_idle:
                 return False
             plan.delete.append(pod)
-        if scene.is_ordered:
+        if state.is_ordered:
             return False
     return True
 
 
-def _to_update(scene: Scene) -> list[Pod]:
-    """Pods of another revision to delete now, so that their places get new ones."""
-    places = ordinals(scene.owner)
-    rolling = scene.owner.spec.update_strategy.rolling_update
+def _to_update(state: StatefulSetState) -> list[Pod]:
+    """Return pods of another revision to delete now, so that new ones replace them."""
+    places = ordinals(state.owner)
+    rolling = state.owner.spec.update_strategy.rolling_update
     first = places.start + ((rolling.partition or 0) if rolling is not None else 0)
-    unavailable = sum(scene.is_unavailable(scene.pods.get(ordinal)) for ordinal in places)
-    budget = _max_unavailable(scene) - unavailable
+    unavailable = sum(state.is_unavailable(state.pods.get(ordinal)) for ordinal in places)
+    budget = _max_unavailable(state) - unavailable
     old = [
         pod
         for ordinal in reversed(range(max(first, places.start), places.stop))
-        if (pod := scene.pods.get(ordinal)) is not None
+        if (pod := state.pods.get(ordinal)) is not None
         and pod.metadata.deletion_timestamp is None
         and not is_terminal(pod)
-        and revision_of(pod) != scene.update
+        and revision_of(pod) != state.update
     ]
-    if not scene.heeds_unavailable:
-        return _one_by_one(scene, old)
-    if scene.is_ordered:
+    if not state.heeds_unavailable:
+        return _one_by_one(state, old)
+    if state.is_ordered:
         return old[: max(0, budget)]
     # Those that do not serve cost nothing.
-    idle = [pod for pod in old if not scene.serves(pod)]
-    serving = [pod for pod in old if scene.serves(pod)]
+    idle = [pod for pod in old if not state.serves(pod)]
+    serving = [pod for pod in old if state.serves(pod)]
     return [*idle, *serving[: max(0, budget)]]
 
 
-def _one_by_one(scene: Scene, old: Sequence[Pod]) -> list[Pod]:
-    """The highest of the old ones, once everything above it serves."""
+def _one_by_one(state: StatefulSetState, old: Sequence[Pod]) -> list[Pod]:
+    """Return the highest of the old ones, once everything above it serves."""
     if not old:
         return []
-    above = [pod for ordinal, pod in scene.pods.items() if ordinal > (ordinal_of(scene.owner, old[0]) or 0)]
-    return [] if any(map(scene.is_unavailable, above)) else [old[0]]
+    above = [pod for ordinal, pod in state.pods.items() if ordinal > (ordinal_of(state.owner, old[0]) or 0)]
+    return [] if any(map(state.is_unavailable, above)) else [old[0]]
 
 
-def _max_unavailable(scene: Scene) -> int:
-    rolling = scene.owner.spec.update_strategy.rolling_update
-    if not scene.heeds_unavailable or rolling is None or rolling.max_unavailable is None:
+def _max_unavailable(state: StatefulSetState) -> int:
+    rolling = state.owner.spec.update_strategy.rolling_update
+    if not state.heeds_unavailable or rolling is None or rolling.max_unavailable is None:
         return 1
-    return max(1, scaled(rolling.max_unavailable, scene.owner.spec.replicas or 0, round_up=False))
+    return max(1, scaled(rolling.max_unavailable, state.owner.spec.replicas or 0, round_up=False))

@@ -38,7 +38,7 @@ def deletes_when_deleted(owner: StatefulSet) -> bool:
 def corrected_owners(
     claim: PersistentVolumeClaim, owner: StatefulSet, pod: Pod
 ) -> list[OwnerReference] | None:
-    """The owners the claim should have; None if it has them, or must not be touched."""
+    """Return the owners the claim should have; None if it has them, or must not be touched."""
     known = claim.metadata.owner_references
     ours = [each for each in known if _names(each, owner, _SET) or _names(each, pod, _POD)]
     if any(each.uid not in (owner.metadata.uid, pod.metadata.uid) for each in ours):
@@ -51,7 +51,7 @@ def corrected_owners(
 
 
 def has_other_controller(claim: PersistentVolumeClaim, owner: StatefulSet, pod: Pod) -> bool:
-    """Whether somebody else decides about the claim, although the set has a policy for it."""
+    """Tell whether somebody else decides about the claim, although the set has a policy for it."""
     if not deletes_when_scaled(owner) and not deletes_when_deleted(owner):
         return False
     uids = (owner.metadata.uid, pod.metadata.uid)
@@ -59,7 +59,7 @@ def has_other_controller(claim: PersistentVolumeClaim, owner: StatefulSet, pod: 
 
 
 def is_left_over(claim: PersistentVolumeClaim, owner: StatefulSet, name: str) -> bool:
-    """Whether the claim is still to go with an earlier pod of this name: no new one can be made until it has."""
+    """Tell whether the claim is still to go with an earlier pod of this name: no new one can be made until it has."""
     if not deletes_when_scaled(owner):
         return False
     return any(

@@ -21,9 +21,9 @@ from nodeward.api.core_v1.references import ObjectReference, Taint
 from nodeward.api.errors import ApiError
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
-from nodeward.controllers.controller import Tools, Work
+from nodeward.controllers.controller import ControllerContext, Work
 from nodeward.controllers.pods.by_node import PodsByNode
-from nodeward.controllers.taint_eviction.deadlines import FOR_GOOD, Stay, stay
+from nodeward.controllers.taint_eviction.deadlines import FOR_GOOD, EvictionDeadline, stay
 from nodeward.machinery.recorder import NORMAL
 from nodeward.machinery.workqueue import WorkQueue
 from nodeward.rules.taints import NO_EXECUTE, with_effect
@@ -37,38 +37,38 @@ PodKey = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Leaving:
-    """A pod that has to go."""
+class PendingEviction:
+    """A pod that will be evicted, and when."""
 
     uid: str
-    stay: Stay
+    stay: EvictionDeadline
     is_told: bool = False
     is_deleted: bool = False
 
 
 class TaintEvictionController:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._clock = tools.clock
-        self._recorder = tools.recorder
-        self._numeric = tools.gates.enabled("TaintTolerationComparisonOperators")
-        self._has_generation = tools.gates.enabled("PodObservedGenerationTracking")
-        self._leaving: dict[PodKey, Leaving] = {}
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._recorder = context.recorder
+        self._numeric = context.gates.enabled("TaintTolerationComparisonOperators")
+        self._has_generation = context.gates.enabled("PodObservedGenerationTracking")
+        self._leaving: dict[PodKey, PendingEviction] = {}
         #: the NoExecute taints of the nodes that have any
         self._tainted: dict[str, list[Taint]] = {}
-        self._queue: WorkQueue[PodKey] = WorkQueue(tools.clock, name="noexec_taint_pod")
-        self._deletions = tools.metrics.counter(
+        self._queue: WorkQueue[PodKey] = WorkQueue(context.clock, name="noexec_taint_pod")
+        self._deletions = context.metrics.counter(
             "taint_eviction_controller_pod_deletions_total",
             "Total number of Pods deleted by TaintEvictionController since its start.",
         )
-        self._latency = tools.metrics.histogram(
+        self._latency = context.metrics.histogram(
             "taint_eviction_controller_pod_deletion_duration_seconds",
             "Latency, in seconds, between the time when a taint effect has been activated for the Pod and its "
             "deletion via TaintEvictionController.",
             _BUCKETS,
         ).of()
-        self._pods = PodsByNode(tools.informers)
-        nodes = tools.informers.informer(Node)
+        self._pods = PodsByNode(context.informers)
+        nodes = context.informers.informer(Node)
         nodes.add_handler(self._node_seen, self._node_changed, self._node_gone)
         self._pods.informer.add_handler(self._pod_seen, self._pod_changed, self._pod_gone)
 
@@ -92,7 +92,7 @@ class TaintEvictionController:
             self._node_seen(new)
 
     def _node_gone(self, node: Node) -> None:
-        """Timers go on: if the node does not come back without its taints, its pods have to go all the more."""
+        """Keep the timers of a deleted node: unless it comes back without its taints, its pods are evicted."""
         self._tainted.pop(node.metadata.name, None)
 
     def _pod_seen(self, pod: Pod) -> None:
@@ -125,7 +125,7 @@ class TaintEvictionController:
             self._cancel(key)
             return
         if leaving is None:
-            leaving = self._leaving[key] = Leaving(pod.metadata.uid, found)
+            leaving = self._leaving[key] = PendingEviction(pod.metadata.uid, found)
         else:
             if leaving.stay.end_ns is not None and leaving.stay.end_ns <= now_ns:
                 return  # its moment has come already, and is not put off
@@ -168,7 +168,7 @@ class TaintEvictionController:
         return None
 
     async def _mark(self, pod: Pod) -> None:
-        """For whoever counts failures: this pod did not end by its own doing."""
+        """Set the DisruptionTarget condition, so that a job does not count this as the pod's own failure."""
         meta = pod.metadata
         old = next((each for each in pod.status.conditions if each.type == "DisruptionTarget"), None)
         is_same = old is not None and old.status == "True" and old.reason == "DeletionByTaintManager"

@@ -26,15 +26,15 @@ _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
-    """How long a pod stays: for good (`end_ns` None), or until then."""
+class EvictionDeadline:
+    """When a pod is evicted: at `end_ns`; None: never."""
 
     end_ns: int | None = None
     #: since when, by the keys of the taints that limit it
     since: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
 
 
-FOR_GOOD: Final = Stay()
+FOR_GOOD: Final = EvictionDeadline()
 
 
 def stay(
@@ -44,8 +44,8 @@ def stay(
     now_ns: int,
     *,
     numeric: bool,
-) -> Stay:
-    """The stay of a pod; `before` is the `since` of the last answer for the same pod on the same node."""
+) -> EvictionDeadline:
+    """Return a pod's deadline; `before` is the `since` of the last answer for the same pod on the same node."""
     limits: dict[str, int] = {}
     keys: dict[str, None] = {}
     for taint in taints:
@@ -53,14 +53,14 @@ def stay(
             continue
         used = first_tolerating(tolerations, taint, numeric=numeric)
         if used is None:
-            return Stay(now_ns)
+            return EvictionDeadline(now_ns)
         keys[taint.key] = None
         if used.toleration_seconds is not None:
             limits[taint.key] = max(used.toleration_seconds, 0)
     if not limits:
         return FOR_GOOD
     since = {key: _since(key, keys, before, now_ns) for key in limits}
-    return Stay(min(since[key] + seconds * SECOND_NS for key, seconds in limits.items()), since)
+    return EvictionDeadline(min(since[key] + seconds * SECOND_NS for key, seconds in limits.items()), since)
 
 
 def _since(key: str, keys: Mapping[str, None], before: Mapping[str, int], now_ns: int) -> int:

@@ -24,5 +24,5 @@ ABLE: Final = "true"
 
 
 def able(*names: str) -> Mapping[str, str]:
-    """These abilities, as static configuration."""
+    """Return these abilities, as static configuration."""
     return MappingProxyType(dict.fromkeys(names, ABLE))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def feature_matrix(table: FeatureTable, sets: Iterable[FeatureSet]) -> NDArray[np.uint64]:
-    """One row per node, one column per word. A row may be overwritten with `feature_set.as_words()`."""
+    """Make a matrix: one row per node, one column per word. Rows are written with `feature_set.as_words()`."""
     import numpy as np
 
     rows = [each.as_words() for each in sets]
@@ -30,7 +30,7 @@ def feature_matrix(table: FeatureTable, sets: Iterable[FeatureSet]) -> NDArray[n
 
 
 def match_column(required: Sequence[int], matrix: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """For each row whether it has all bits of the `required` words (`FeatureSet.as_words`)."""
+    """Tell for each row whether it has all bits of the `required` words (`FeatureSet.as_words`)."""
     import numpy as np
 
     if len(required) != matrix.shape[1]:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Final
 
 from nodeward.features.declared.errors import FeatureError
-from nodeward.features.declared.shapes import FeatureGates, PodSpec, ResourceClaim
+from nodeward.features.declared.shapes import AnyGates, AnyPodSpec, AnyResourceClaim
 from nodeward.features.declared.version import Version
 
 #: The framework's own gate: a node on which it is off declares nothing.
@@ -34,7 +34,7 @@ class NodeConfiguration:
 
     #: the version of the kubelet; None if it does not matter
     version: Version | None
-    gates: FeatureGates
+    gates: AnyGates
     #: settings of the node beside gates, such as what its container runtime supports
     static_config: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
 
@@ -43,10 +43,10 @@ class NodeConfiguration:
 class PodInfo:
     """A pod and what belongs to it, as far as it is known."""
 
-    spec: PodSpec
+    spec: AnyPodSpec
     status: object = None
     #: the claims the pod refers to, those already allocated with their results
-    resource_claims: Sequence[ResourceClaim] = ()
+    resource_claims: Sequence[AnyResourceClaim] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Feature:
             )
 
     def discover(self, config: NodeConfiguration) -> bool:
-        """Whether a node so configured has the feature."""
+        """Tell whether a node so configured has the feature."""
         return self.requirements.met_by(config)
 
     def infer_for_scheduling(self, pod: PodInfo) -> bool:
@@ -101,12 +101,12 @@ class Feature:
         return self.update_rule is not None and self.update_rule(old, new)
 
     def matters_in(self, version: Version | None) -> bool:
-        """Whether the feature is still worth a word in a version."""
+        """Tell whether the feature is still worth a word in a version."""
         return version is None or self.max_version is None or version <= self.max_version
 
 
 def name_fault(name: str) -> str:
-    """What is wrong with the name of a feature; "" if nothing. The API server refuses the same names."""
+    """Return what is wrong with the name of a feature; "" if nothing. The API server refuses the same names."""
     if len(name.encode("utf-8", "surrogatepass")) > MAX_NAME:
         return f"must be no more than {MAX_NAME} characters"
     if not _NAME.fullmatch(name):

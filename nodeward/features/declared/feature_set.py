@@ -36,11 +36,11 @@ class FeatureTable:
         return max(1, -(-len(self.names) // WORD_BITS))
 
     def bit(self, name: str) -> int:
-        """The bit of a name; 0 for one that is not known."""
+        """Return the bit of a name; 0 for one that is not known."""
         return self._bits.get(name, 0)
 
     def set_of(self, names: Iterable[str]) -> FeatureSet:
-        """The set of these names, in any order. Names nobody here knows are passed over: a newer node has some."""
+        """Return the set of these names, in any order. Unknown names are ignored: a newer node has some."""
         get = self._bits.get
         bits = 0
         for name in names:
@@ -69,7 +69,7 @@ class FeatureSet:
         return not self.bits
 
     def names(self) -> tuple[str, ...]:
-        """The names in the set, sorted."""
+        """Return the names in the set, sorted."""
         found = []
         bits = self.bits
         while bits:
@@ -92,7 +92,7 @@ class FeatureSet:
         return FeatureSet(self.table, self.bits | other.bits)
 
     def as_words(self) -> tuple[int, ...]:
-        """The bits as unsigned 64-bit words, the lowest first: as many as the table takes."""
+        """Return the bits as unsigned 64-bit words, the lowest first: as many as the table takes."""
         return tuple(self.bits >> (number * WORD_BITS) & _WORD for number in range(self.table.words))
 
     def __str__(self) -> str:

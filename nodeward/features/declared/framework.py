@@ -26,7 +26,7 @@ from nodeward.features.declared.feature import (
     name_fault,
 )
 from nodeward.features.declared.feature_set import FeatureSet, FeatureTable
-from nodeward.features.declared.shapes import Node
+from nodeward.features.declared.shapes import AnyNode
 from nodeward.features.declared.version import Version
 
 LOG: Final = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Framework:
     # -- nodes
 
     def discover_node_features(self, config: NodeConfiguration) -> tuple[str, ...]:
-        """What a node so configured declares, sorted."""
+        """Return what a node so configured declares, sorted."""
         # Unlike upstream, where only the kubelet asks for this gate: what an autoscaler predicts must be what the
         # kubelet will say.
         if not config.gates.enabled(NODE_DECLARED_FEATURES_GATE):
@@ -78,11 +78,11 @@ class Framework:
         )
 
     def feature_set(self, names: Iterable[str]) -> FeatureSet:
-        """What a node lists, as a set; names that are not registered are passed over."""
+        """Return what a node lists, as a set; names that are not registered are passed over."""
         return self.table.set_of(names)
 
     def get_feature_requirements(self, name: str) -> Requirements:
-        """What a node must have to declare a feature."""
+        """Return what a node must have to declare a feature."""
         feature = self._by_name.get(name)
         if feature is None:
             raise FeatureError(f"feature '{name}' not registered{self._nearest(name)}")
@@ -96,7 +96,7 @@ class Framework:
     # -- pods
 
     def infer_for_pod_scheduling(self, pod: PodInfo, target_version: Version | None) -> FeatureSet:
-        """What a node must have for the pod to be placed there, in a cluster whose version is the target."""
+        """Return what a node must have for the pod to be placed there, in a cluster whose version is the target."""
         version = _target(target_version)
         bits = 0
         for feature in self._scheduling:
@@ -110,7 +110,7 @@ class Framework:
         return tuple(each for each in self._scheduling if each.matters_in(version))
 
     def infer_for_pod_update(self, old: PodInfo, new: PodInfo, target_version: Version | None) -> FeatureSet:
-        """What the pod's node must have for the pod to be changed from old to new."""
+        """Return what the pod's node must have for the pod to be changed from old to new."""
         version = _target(target_version)
         bits = 0
         for feature in self._update:
@@ -120,14 +120,14 @@ class Framework:
 
     # -- matching
 
-    def match_node(self, required: FeatureSet, node: Node | None) -> MatchResult:
-        """Whether a node lists all that is required."""
+    def match_node(self, required: FeatureSet, node: AnyNode | None) -> MatchResult:
+        """Tell whether a node lists all that is required."""
         if node is None:
             raise FeatureError("node cannot be nil")
         return self.match_node_feature_set(required, self.feature_set(node.status.declared_features))
 
     def match_node_feature_set(self, required: FeatureSet, present: FeatureSet) -> MatchResult:
-        """The same, with the node's list already made a set."""
+        """Return the same, with the node's list already made a set."""
         if required.is_empty or required.is_subset_of(present):
             return _MATCH
         return MatchResult(False, (required - present).names())

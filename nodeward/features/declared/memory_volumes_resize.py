@@ -10,7 +10,7 @@ from typing import Final
 
 from nodeward.features.declared.abilities import POD_RESIZE, able
 from nodeward.features.declared.feature import Feature, PodInfo, Requirements
-from nodeward.features.declared.shapes import Volume
+from nodeward.features.declared.shapes import AnyVolume
 
 NAME: Final = "InPlacePodVerticalScalingMemoryBackedVolumes"
 _MEMORY: Final = "Memory"
@@ -21,7 +21,7 @@ def _is_needed(old: PodInfo, new: PodInfo) -> bool:
     return len(before) == len(after) and any(map(_is_resized, before, after))
 
 
-def _is_resized(before: Volume, after: Volume) -> bool:
+def _is_resized(before: AnyVolume, after: AnyVolume) -> bool:
     was, now = before.empty_dir, after.empty_dir
     if before.name != after.name or was is None or now is None or now.medium != _MEMORY:
         return False

@@ -10,52 +10,52 @@ from collections.abc import Sequence
 from typing import Protocol
 
 
-class VolumeMount(Protocol):
+class AnyVolumeMount(Protocol):
     @property
     def bind_mount_options(self) -> Sequence[str]: ...
 
 
-class RestartRule(Protocol):
+class AnyRestartRule(Protocol):
     @property
     def action(self) -> str: ...
 
 
-class Container(Protocol):
+class AnyContainer(Protocol):
     """A container, an init container or an ephemeral container."""
 
     @property
     def restart_policy(self) -> str | None: ...
     @property
-    def restart_policy_rules(self) -> Sequence[RestartRule]: ...
+    def restart_policy_rules(self) -> Sequence[AnyRestartRule]: ...
     @property
     def resources(self) -> object: ...
     @property
-    def volume_mounts(self) -> Sequence[VolumeMount]: ...
+    def volume_mounts(self) -> Sequence[AnyVolumeMount]: ...
 
 
-class EmptyDir(Protocol):
+class AnyEmptyDir(Protocol):
     @property
     def medium(self) -> str: ...
     @property
     def size_limit(self) -> object: ...
 
 
-class Volume(Protocol):
+class AnyVolume(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def empty_dir(self) -> EmptyDir | None: ...
+    def empty_dir(self) -> AnyEmptyDir | None: ...
 
 
-class PodSpec(Protocol):
+class AnyPodSpec(Protocol):
     @property
-    def containers(self) -> Sequence[Container]: ...
+    def containers(self) -> Sequence[AnyContainer]: ...
     @property
-    def init_containers(self) -> Sequence[Container]: ...
+    def init_containers(self) -> Sequence[AnyContainer]: ...
     @property
-    def ephemeral_containers(self) -> Sequence[Container]: ...
+    def ephemeral_containers(self) -> Sequence[AnyContainer]: ...
     @property
-    def volumes(self) -> Sequence[Volume]: ...
+    def volumes(self) -> Sequence[AnyVolume]: ...
     @property
     def host_network(self) -> bool: ...
     @property
@@ -64,42 +64,42 @@ class PodSpec(Protocol):
     def resources(self) -> object: ...
 
 
-class DeviceResult(Protocol):
+class AnyDeviceResult(Protocol):
     @property
     def skip_node_operations(self) -> bool | Sequence[str] | None: ...
 
 
-class Devices(Protocol):
+class AnyDevices(Protocol):
     @property
-    def results(self) -> Sequence[DeviceResult]: ...
+    def results(self) -> Sequence[AnyDeviceResult]: ...
 
 
-class Allocation(Protocol):
+class AnyAllocation(Protocol):
     @property
-    def devices(self) -> Devices: ...
+    def devices(self) -> AnyDevices: ...
 
 
-class ClaimStatus(Protocol):
+class AnyClaimStatus(Protocol):
     @property
-    def allocation(self) -> Allocation | None: ...
+    def allocation(self) -> AnyAllocation | None: ...
 
 
-class ResourceClaim(Protocol):
+class AnyResourceClaim(Protocol):
     @property
-    def status(self) -> ClaimStatus: ...
+    def status(self) -> AnyClaimStatus: ...
 
 
-class NodeStatus(Protocol):
+class AnyNodeStatus(Protocol):
     @property
     def declared_features(self) -> Sequence[str]: ...
 
 
-class Node(Protocol):
+class AnyNode(Protocol):
     @property
-    def status(self) -> NodeStatus: ...
+    def status(self) -> AnyNodeStatus: ...
 
 
-class FeatureGates(Protocol):
+class AnyGates(Protocol):
     """Feature gates: `nodeward.features.Gates`, or anything that answers the same question."""
 
     def enabled(self, name: str) -> bool: ...

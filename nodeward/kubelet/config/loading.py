@@ -18,7 +18,7 @@ from nodeward.api.core_v1.references import Taint
 from nodeward.base.errors import ConfigError
 from nodeward.base.fieldpath import FieldPath
 from nodeward.base.problems import Problems
-from nodeward.base.yaml_text import Document, documents
+from nodeward.base.yaml_text import YamlDocument, documents
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config import settings
 from nodeward.kubelet.config.cpu_options import check_topology_options, read_cpu_options
@@ -65,7 +65,7 @@ def load_text(
 
 
 def load_tree(
-    tree: Mapping[str, Any], source: Document | str, version: str, gates: Mapping[str, bool] = _NO_GATES
+    tree: Mapping[str, Any], source: YamlDocument | str, version: str, gates: Mapping[str, bool] = _NO_GATES
 ) -> KubeletSettings:
     """The same from plain values, such as the part of a fleet's description."""
     problems = Problems(source)

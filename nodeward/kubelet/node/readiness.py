@@ -28,7 +28,7 @@ from nodeward.rules.readiness import (
     label_changes,
     state_of,
 )
-from nodeward.rules.readiness_timers import Phase, Timers, advance, unsettled_by_reboot
+from nodeward.rules.readiness_timers import GateTimerPhase, Timers, advance, unsettled_by_reboot
 
 INITIALIZING: Final = "Initializing"
 PROBE_SUCCEEDED: Final = "ProbeSucceeded"
@@ -175,7 +175,9 @@ class ReadinessCore:
             name = gate.condition_type
             if name in over:
                 conditions[name] = given_up(gate, conditions.get(name), now)
-        return tuple(name for name in over if name not in before or before[name].phase is not Phase.EXPIRED)
+        return tuple(
+            name for name in over if name not in before or before[name].phase is not GateTimerPhase.EXPIRED
+        )
 
 
 def _differs(

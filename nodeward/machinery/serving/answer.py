@@ -17,8 +17,8 @@ JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
 
 
-class Sink(Protocol):
-    """Where a stream writes. Nothing here waits: a stream looks at `buffered` and gives up on who does not read."""
+class ResponseSink(Protocol):
+    """Where a stream writes. Nothing here waits: a stream checks `buffered` and drops a peer that does not read."""
 
     @property
     def buffered(self) -> int:
@@ -28,7 +28,7 @@ class Sink(Protocol):
     def write(self, data: bytes) -> None: ...
 
     def finish(self) -> None:
-        """The stream ends in good order."""
+        """End the stream in good order."""
         ...
 
     def abort(self) -> None:
@@ -39,14 +39,14 @@ class Sink(Protocol):
 class Streaming(Protocol):
     """A body that goes on: started once with its sink, told once when the other side is gone."""
 
-    def start(self, sink: Sink) -> None: ...
+    def start(self, sink: ResponseSink) -> None: ...
 
     def gone(self) -> None:
-        """The other side left, or the stream was finished; release everything. May come before `start`."""
+        """Release everything: the peer left, or the stream was finished. May be called before `start`."""
         ...
 
 
-class TunnelSink(Sink, Protocol):
+class TunnelSink(ResponseSink, Protocol):
     """The way back of a tunnel. `buffered` says when to stop asking the other end for more."""
 
     def pause(self) -> None:
@@ -66,11 +66,11 @@ class Tunnel(Protocol):
     def start(self, sink: TunnelSink) -> None: ...
 
     def received(self, data: bytes) -> None:
-        """From the peer."""
+        """Take bytes from the peer."""
         ...
 
     def gone(self) -> None:
-        """The peer left, or the tunnel was finished; release everything. May come before `start`."""
+        """Release everything: the peer left, or the tunnel was finished. May be called before `start`."""
         ...
 
 
@@ -83,7 +83,7 @@ class Answer:
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
     stream: Streaming | None = None
-    #: a stream that heeds `Sink.buffered`: whoever reads it slowly, or not for a while, is waited for
+    #: a stream that heeds `ResponseSink.buffered`: whoever reads it slowly, or not for a while, is waited for
     is_patient: bool = False
     #: with status 101 only
     tunnel: Tunnel | None = None
@@ -97,7 +97,7 @@ class Answer:
 
 
 def failure(error: ApiError) -> Answer:
-    """A refused request."""
+    """Return a refused request."""
     status = error.status
     headers: dict[str, str] = {}
     if status.details is not None and status.details.retry_after_seconds:
@@ -106,7 +106,7 @@ def failure(error: ApiError) -> Answer:
 
 
 def success(code: int = 200, details: StatusDetails | None = None) -> Answer:
-    """Done, and there is no object to show for it."""
+    """Return a `Status` of success for a request without an object to answer with."""
     status = Status(
         kind="Status", api_version="v1", status="Success", details=details, code=code if code != 200 else 0
     )

@@ -1,6 +1,7 @@
 """HTTP/1.1 on a socket: bytes in, requests to the application, answers out.
 
-One `HttpConnection` per connection, on httptools' parser. Requests of one connection are answered one after the other.
+One `HttpServerConnection` per connection, on httptools' parser. Requests of one connection are answered one after the
+other.
 What must stay true, whatever a peer sends:
 
 * a request head larger than `Limits.max_head` is answered 431, a body larger than `max_body` 413, at once;
@@ -88,14 +89,14 @@ class Peer:
 Application = Callable[[Request, Peer], Awaitable[Answer]]
 
 
-class HttpConnection(asyncio.Protocol):
+class HttpServerConnection(asyncio.Protocol):
     """One connection."""
 
     def __init__(
         self,
         application: Application,
         clock: Clock,
-        connections: dict[HttpConnection, None],
+        connections: dict[HttpServerConnection, None],
         limits: Limits,
     ) -> None:
         self._application = application
@@ -238,7 +239,7 @@ class HttpConnection(asyncio.Protocol):
             self._outgoing.push(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _objection(self) -> Answer | None:
-        """What is wrong with a request whose head we have; None if nothing is."""
+        """Return what is wrong with a request whose head we have; None if nothing is."""
         headers, version = self._headers, self._parser.get_http_version()
         if len(self._url) + self._head_bytes > self._limits.max_head:
             return _too_large_head()
@@ -440,7 +441,7 @@ class HttpConnection(asyncio.Protocol):
     # -- time
 
     def _expect(self, seconds: float) -> None:
-        """The peer's turn: what it is to send must be here in so many seconds."""
+        """Start the deadline for what the peer is to send next."""
         if self._task is None:
             self._deadline_ns = self._clock.monotonic_ns() + int(seconds * SECOND_NS)
 
@@ -453,7 +454,7 @@ class HttpConnection(asyncio.Protocol):
         ask_when_silent(self._transport.get_extra_info("socket"))
 
     def _look(self) -> None:
-        """Now and then: does the peer still send what it began, and read what it asked for?
+        """Check deadlines: does the peer still send what it began, and read what it asked for?
 
         One timer that looks is much cheaper than one that is set for every request.
         """

@@ -30,7 +30,7 @@ class HealthPages:
         return self.answer(request) or Answer(404, b"404 page not found\n", TEXT)
 
     def answer(self, request: Request) -> Answer | None:
-        """The page asked for; None if it is none of these."""
+        """Return the page asked for; None if it is none of these."""
         path = request.path
         if path == "/metrics":
             return Answer(200, self._metrics.text(), _PROMETHEUS)

@@ -12,7 +12,7 @@ import ssl
 from typing import Final
 
 from nodeward.machinery.clock import Clock
-from nodeward.machinery.serving.connection import Application, HttpConnection, Limits
+from nodeward.machinery.serving.connection import Application, HttpServerConnection, Limits
 
 SHUTDOWN_SECONDS: Final = 5.0
 #: TCP connections the kernel keeps until they are accepted; further ones wait at the client.
@@ -30,7 +30,7 @@ class Listener:
         self._clock = clock
         self._limits = limits or Limits()
         #: who is connected now
-        self.connections: Final[dict[HttpConnection, None]] = {}
+        self.connections: Final[dict[HttpServerConnection, None]] = {}
         self._servers: list[asyncio.Server] = []
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
@@ -47,8 +47,8 @@ class Listener:
         self._servers.append(server)
         return int(bound.getsockname()[1])
 
-    def _connection(self) -> HttpConnection:
-        return HttpConnection(self._application, self._clock, self.connections, self._limits)
+    def _connection(self) -> HttpServerConnection:
+        return HttpServerConnection(self._application, self._clock, self.connections, self._limits)
 
     async def stop(self) -> None:
         """Stop accepting and finish what is under way."""
@@ -69,7 +69,7 @@ class Listener:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket with an address, on which nobody is answered yet. The port may be 0: any that is free."""
+    """Return a socket with an address, on which nobody is answered yet. The port may be 0: any that is free."""
     bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -13,7 +13,7 @@ from typing import Final
 
 from nodeward.base.errors import WorldError
 from nodeward.machinery.clock import Clock
-from nodeward.machinery.serving.answer import Sink
+from nodeward.machinery.serving.answer import ResponseSink
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Pouring:
         self._release = release
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, sink: Sink) -> None:
+    def start(self, sink: ResponseSink) -> None:
         self._task = asyncio.create_task(self._pour(sink))
 
     def gone(self) -> None:
@@ -46,7 +46,7 @@ class Pouring:
         elif self._task is not asyncio.current_task():
             self._task.cancel()
 
-    async def _pour(self, sink: Sink) -> None:
+    async def _pour(self, sink: ResponseSink) -> None:
         try:
             async for part in self._source:
                 sink.write(part)

@@ -64,7 +64,7 @@ class RawTunnel:
     # -- the handler's side
 
     async def messages(self) -> AsyncIterator[bytes]:
-        """What the peer sends, until it is gone."""
+        """Return what the peer sends, until it is gone."""
         while True:
             while self._waiting:
                 piece = self._waiting.popleft()
@@ -78,7 +78,7 @@ class RawTunnel:
             await self._has_news.wait()
 
     async def send(self, message: bytes) -> None:
-        """Waits while the peer does not read, and does nothing once it is gone."""
+        """Send, waiting while the peer does not read; do nothing once it is gone."""
         sink = self._sink
         if sink is not None and not self._is_over.is_set():
             sink.write(message)
@@ -88,7 +88,7 @@ class RawTunnel:
         await self._is_over.wait()
 
     def close(self) -> None:
-        """The peer may close first, so that it has read everything."""
+        """Close, giving the peer time to close first, so that it has read everything."""
         self._is_over.set()
         self._has_news.set()
         self._resume()

@@ -28,7 +28,7 @@ _USUAL: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nCache-Con
 
 
 def head(answer: Answer, extra: tuple[str, ...], *, keep_alive: bool) -> bytes:
-    """The status line and the headers of an answer."""
+    """Return the status line and the headers of an answer."""
     if keep_alive and answer.status == 200 and not answer.headers and answer.content_type == JSON:
         return _USUAL + "\r\n".join((*extra, "", "")).encode("latin-1")
     lines = [
@@ -73,7 +73,7 @@ class Outgoing:
         self._flush()
 
     def push_all(self, parts: list[bytes]) -> None:
-        """Small parts together, in few writes; a large part as it is, without copying it."""
+        """Write small parts together, in few writes, and a large part as it is, without copying it."""
         gathered: list[bytes] = []
         size = 0
         for part in parts:
@@ -101,7 +101,7 @@ class Outgoing:
         self._flush()
 
     def discard(self) -> None:
-        """The peer is gone."""
+        """Drop everything: the peer is gone."""
         self._backlog.clear()
         self._backlog_bytes = 0
         self.is_empty.set()
@@ -122,7 +122,7 @@ class Outgoing:
 
 
 def switching(answer: Answer) -> bytes:
-    """The head of an answer that switches protocols."""
+    """Return the head of an answer that switches protocols."""
     lines = ["HTTP/1.1 101 Switching Protocols"]
     lines.extend(f"{name}: {value.translate(_LINE_BREAKS)}" for name, value in answer.headers.items())
     return "\r\n".join((*lines, "", "")).encode("latin-1", "replace")
@@ -180,7 +180,7 @@ class StreamSink:
             self._transport.abort()
 
     def lost(self) -> None:
-        """The connection is gone, and with it whoever was reading."""
+        """Note that the connection is gone, and with it the reader."""
         if self._is_open:
             self._is_open = False
             self._stream.gone()

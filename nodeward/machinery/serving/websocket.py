@@ -89,7 +89,7 @@ class WebSocket:
         await self._is_over.wait()
 
     async def messages(self) -> AsyncIterator[bytes]:
-        """What the peer sends, until it is gone."""
+        """Return what the peer sends, until it is gone."""
         while True:
             while self._waiting:
                 message = self._waiting.popleft()
@@ -103,7 +103,7 @@ class WebSocket:
             await self._has_news.wait()
 
     async def send(self, message: bytes) -> None:
-        """As a binary message; waits while the peer does not read, and does nothing once it is gone."""
+        """Send a binary message, waiting while the peer does not read; do nothing once it is gone."""
         if self._is_over.is_set() or self._protocol.state is not State.OPEN:
             return
         self._protocol.send_binary(message)
@@ -148,7 +148,7 @@ class WebSocket:
                 self._sink.resume()
 
     def _ask(self) -> None:
-        """To a peer that is gone nothing can be sent, and then we hear of it."""
+        """Send a ping: if the peer is gone, sending fails and the connection ends."""
         self._asking = None
         if self._protocol.state is State.OPEN and self._sink is not None:
             self._protocol.send_ping(b"")
@@ -171,7 +171,7 @@ class WebSocket:
 
 
 def _is_key(text: str) -> bool:
-    """Sixteen bytes, whatever they are."""
+    """Tell whether the key is sixteen bytes in base64."""
     try:
         return len(base64.b64decode(text, validate=True)) == 16
     except (binascii.Error, ValueError):
@@ -179,7 +179,7 @@ def _is_key(text: str) -> bool:
 
 
 def wants_websocket(request: Request) -> bool:
-    """Whether a request asks to switch to WebSocket."""
+    """Tell whether a request asks to switch to WebSocket."""
     return (
         request.headers.get("upgrade", "").lower() == "websocket"
         and "upgrade" in request.headers.get("connection", "").lower()
@@ -187,7 +187,7 @@ def wants_websocket(request: Request) -> bool:
 
 
 def accept(request: Request, protocols: Sequence[str], clock: Clock) -> tuple[Answer, WebSocket | None, str]:
-    """The answer to a handshake; with it, if it is accepted, the connection and the protocol agreed on.
+    """Return the answer to a handshake; with it, if it is accepted, the connection and the protocol agreed on.
 
     `protocols` are those we speak, the best first.
     """

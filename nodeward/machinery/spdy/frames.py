@@ -116,7 +116,7 @@ class Packer:
 
 
 def data(stream: int, content: bytes, *, is_last: bool = False) -> bytes:
-    """One frame; `content` is at most `MOST_DATA`."""
+    """Return one data frame; `content` is at most `MOST_DATA`."""
     return struct.pack("!II", stream, (_FIN if is_last else 0) << 24 | len(content)) + content
 
 
@@ -149,7 +149,7 @@ class FrameReader:
         self._is_last = False
 
     def feed(self, received: bytes) -> Iterator[Frame]:
-        """The frames that are complete now. Raises `SpdyError`; then the connection is of no more use."""
+        """Return the frames that are complete now. Raises `SpdyError`; then the connection is of no more use."""
         left = self._left
         left += received
         while left:

@@ -14,7 +14,7 @@ from nodeward.base.errors import ConfigError
 from nodeward.base.fielderror import invalid
 from nodeward.base.fieldpath import ROOT
 from nodeward.base.problems import Problems
-from nodeward.base.yaml_text import Document, called, documents
+from nodeward.base.yaml_text import YamlDocument, called, documents
 from nodeward.features.gates import Gates
 from nodeward.scheduler.config.profiles import API_VERSION, Known, read_profiles
 from nodeward.scheduler.config.reading import LARGEST_INT64, Fields
@@ -72,7 +72,7 @@ def read_scheduler_config(text: bytes, shown: str, gates: Gates) -> SchedulerSet
     return settings
 
 
-def _check_kind(document: Document) -> None:
+def _check_kind(document: YamlDocument) -> None:
     if not isinstance(document.tree, dict):
         raise document.fault("", f"want a {KIND}, got {called(document.tree)}")
     for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):

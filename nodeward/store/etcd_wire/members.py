@@ -1,8 +1,8 @@
 """Calling the members of an etcd cluster: one channel each, the next one when one does not answer.
 
-In: requests. Out: answers, or one of three outcomes: etcd refused (`Refused`, with etcd's text), nobody
+In: requests. Out: answers, or one of three outcomes: etcd refused (`EtcdRefused`, with etcd's text), nobody
 answered in time (`StoreUnavailable`, nothing known about the last attempt), or, for a caller that must know,
-a single failed attempt (`Lost`).
+a single failed attempt (`EtcdConnectionLost`).
 
 What must stay true: a call is only ever repeated here if repeating it is harmless, which the caller says by
 using `ask`.
@@ -21,7 +21,7 @@ import grpc.aio
 
 from nodeward.base.errors import ConfigError, NodewardError
 from nodeward.store.etcd_wire import messages
-from nodeward.store.etcd_wire.tap import Tap
+from nodeward.store.etcd_wire.grpc_stream import GrpcStream
 from nodeward.store.interface import StoreClosed, StoreUnavailable
 
 #: One attempt may take this long. A write caught by a change of leader is never answered: try again soon. A page of a
@@ -63,7 +63,7 @@ _TRANSIENT: Final = frozenset(
 _METADATA: Final = (("hasleader", "true"),)
 
 
-class Refused(NodewardError):
+class EtcdRefused(NodewardError):
     """etcd answered that it will not do this; `code` and the text are etcd's."""
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
@@ -72,12 +72,12 @@ class Refused(NodewardError):
         self.details = details
 
 
-class Lost(NodewardError):
+class EtcdConnectionLost(NodewardError):
     """An attempt failed on the way; whether etcd acted on it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tls:
+class EtcdTls:
     """PEM files: whom to trust, and, together, who we are."""
 
     ca: Path | None = None
@@ -102,7 +102,7 @@ def _read(file: Path | None) -> bytes | None:
 class _Member:
     """One endpoint: its channel and the calls it offers."""
 
-    def __init__(self, endpoint: str, tls: Tls | None) -> None:
+    def __init__(self, endpoint: str, tls: EtcdTls | None) -> None:
         self.endpoint = endpoint
         # Streams are read by a thread of their own (see `tap.py`), hence a channel of the other kind for them.
         if tls is None:
@@ -132,7 +132,7 @@ class _Member:
         )
 
 
-class Pauses:
+class RetryPauses:
     """Growing pauses between attempts, until the time for the whole call is over."""
 
     def __init__(self, closing: asyncio.Event, seconds: float) -> None:
@@ -162,10 +162,12 @@ async def pause(closing: asyncio.Event, seconds: float) -> None:
         pass
 
 
-class Members:
+class EtcdMembers:
     """The cluster as one thing to call. Attempts go to the member that worked last."""
 
-    def __init__(self, endpoints: Sequence[str], tls: Tls | None, call_seconds: float = CALL_SECONDS) -> None:
+    def __init__(
+        self, endpoints: Sequence[str], tls: EtcdTls | None, call_seconds: float = CALL_SECONDS
+    ) -> None:
         self.call_seconds = call_seconds
         self._endpoints = tuple(endpoints)
         self._members = [_Member(endpoint, tls) for endpoint in endpoints]
@@ -178,7 +180,7 @@ class Members:
         return ",".join(self._endpoints)
 
     async def attempt(self, call: str, request: Any, at_most: float) -> Any:
-        """One attempt at one member, within `at_most` seconds. Raises `Refused` or `Lost`."""
+        """One attempt at one member, within `at_most` seconds. Raises `EtcdRefused` or `EtcdConnectionLost`."""
         if self.closing.is_set():
             raise StoreClosed("the store is closed")
         number = self._preferred
@@ -191,8 +193,8 @@ class Members:
             details = error.details() or error.code().name
             if error.code() in _TRANSIENT:
                 self.avoid(number)
-                raise Lost(f"{member.endpoint}: {details}") from error
-            raise Refused(error.code(), details) from error
+                raise EtcdConnectionLost(f"{member.endpoint}: {details}") from error
+            raise EtcdRefused(error.code(), details) from error
         finally:
             self._under_way -= 1
             if not self._under_way:
@@ -200,17 +202,17 @@ class Members:
 
     async def ask(self, call: str, request: Any, seconds: float | None = None) -> Any:
         """Attempts until somebody answers: for calls that may be repeated without harm."""
-        pauses = Pauses(self.closing, self.call_seconds if seconds is None else seconds)
+        pauses = RetryPauses(self.closing, self.call_seconds if seconds is None else seconds)
         while True:
             try:
                 return await self.attempt(call, request, pauses.remaining)
-            except Lost as error:
+            except EtcdConnectionLost as error:
                 await pauses.wait(error)
 
-    def watch(self) -> tuple[int, Tap]:
-        """A new watch stream at the preferred member, and that member's number."""
+    def watch(self) -> tuple[int, GrpcStream]:
+        """Return a new watch stream at the preferred member, and that member's number."""
         member = self._members[self._preferred]
-        return self._preferred, Tap(lambda requests: member.watch(requests, metadata=_METADATA))
+        return self._preferred, GrpcStream(lambda requests: member.watch(requests, metadata=_METADATA))
 
     def avoid(self, number: int) -> None:
         """Prefer the next member, unless somebody else has moved on already."""

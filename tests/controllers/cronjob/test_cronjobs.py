@@ -15,7 +15,7 @@ from nodeward.api.errors import ApiError
 from nodeward.api.meta import ObjectMeta, OwnerReference
 from nodeward.controllers import CONTROLLERS
 from nodeward.controllers.cronjob.jobs import SCHEDULED, end_of
-from nodeward.controllers.pods.ownership import controller_of
+from nodeward.controllers.pods.controller_ref_manager import controller_of
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.transport import Request, Response
 from nodeward.machinery.virtual_loop import run_virtual

@@ -18,9 +18,9 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.fields import IntOrString
 from nodeward.api.meta import LabelSelector, ObjectMeta
 from nodeward.controllers import CONTROLLERS
+from nodeward.controllers.controller_revisions import by_number
 from nodeward.controllers.daemonset.placement import target_of
 from nodeward.controllers.pods.state import is_active
-from nodeward.controllers.revisions import by_number
 from nodeward.machinery.client import PatchType
 from nodeward.machinery.clock import VirtualClock
 from tests.controllers.workloads import LABELS, NAMESPACE, Workloads, template, workloads

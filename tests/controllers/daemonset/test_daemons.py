@@ -11,8 +11,8 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.meta import ObjectMeta
 from nodeward.base.duration import SECOND_NS
-from nodeward.controllers.pods.ownership import controller_of
-from nodeward.controllers.revisions import HASH_LABEL
+from nodeward.controllers.controller_revisions import HASH_LABEL
+from nodeward.controllers.pods.controller_ref_manager import controller_of
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.transport import Request, Response
 from nodeward.machinery.virtual_loop import run_virtual

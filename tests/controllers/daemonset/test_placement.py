@@ -8,11 +8,17 @@ import pytest
 
 from nodeward.api.codec import from_tree
 from nodeward.api.core_v1.pod import Pod, PodSpec, PodTemplateSpec
-from nodeward.controllers.daemonset.placement import Placement, Verdict, pinned, target_of, tolerations_of
+from nodeward.controllers.daemonset.placement import (
+    NodeEligibility,
+    Placement,
+    pinned,
+    target_of,
+    tolerations_of,
+)
 from nodeward.rules.affinity import fits_node
 from tests.scheduler.running import node
 
-YES, NO, STAY = Verdict(True, True), Verdict(False, False), Verdict(False, True)
+YES, NO, STAY = NodeEligibility(True, True), NodeEligibility(False, False), NodeEligibility(False, True)
 
 
 def template(**spec: Any) -> PodTemplateSpec:
@@ -33,7 +39,7 @@ SSD = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}
 
 
 @pytest.mark.parametrize(
-    ("spec", "parts", "verdict"),
+    ("spec", "parts", "eligible"),
     [
         ({}, {}, YES),
         ({"nodeSelector": {"disk": "ssd"}}, {}, NO),
@@ -67,20 +73,20 @@ SSD = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}
     ],
 )
 def test_a_node_is_for_a_daemon_set_if_selectors_affinity_and_taints_agree(
-    spec: dict[str, Any], parts: dict[str, Any], verdict: Verdict
+    spec: dict[str, Any], parts: dict[str, Any], eligible: NodeEligibility
 ) -> None:
-    assert Placement(template(**spec), numeric=True).on(node("n1", **parts)) == verdict
+    assert Placement(template(**spec), numeric=True).on(node("n1", **parts)) == eligible
 
 
 @pytest.mark.parametrize(
-    ("value", "numeric", "verdict"), [("900", True, YES), ("700", True, NO), ("900", False, NO)]
+    ("value", "numeric", "eligible"), [("900", True, YES), ("700", True, NO), ("900", False, NO)]
 )
 def test_numbers_are_compared_only_if_this_component_knows_how(
-    value: str, numeric: bool, verdict: Verdict
+    value: str, numeric: bool, eligible: NodeEligibility
 ) -> None:
     tolerations = [{"key": "sla", "operator": "Gt", "value": "800", "effect": "NoExecute"}]
     placed = Placement(template(tolerations=tolerations), numeric=numeric)
-    assert placed.on(node("n1", taints=[taint("sla", "NoExecute", value)])) == verdict
+    assert placed.on(node("n1", taints=[taint("sla", "NoExecute", value)])) == eligible
 
 
 def test_a_template_s_own_toleration_of_the_same_taint_is_replaced() -> None:

@@ -7,7 +7,7 @@ import pytest
 from nodeward.api.apps_v1 import ControllerRevision, DaemonSet
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.fields import IntOrString
-from nodeward.controllers.revisions import HASH_LABEL
+from nodeward.controllers.controller_revisions import HASH_LABEL
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from tests.controllers.daemonset.daemons import (

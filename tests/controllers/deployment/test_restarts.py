@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from nodeward.controllers.pods.ownership import controller_of
+from nodeward.controllers.pods.controller_ref_manager import controller_of
 from nodeward.controllers.pods.state import is_ready
 from nodeward.machinery.clock import SeededChance, VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual

@@ -8,7 +8,7 @@ from nodeward.api.apps_v1 import Deployment, DeploymentStrategy, ReplicaSet
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.fields import IntOrString
 from nodeward.controllers.deployment.revisions import HASH_LABEL, REVISION, REVISION_HISTORY
-from nodeward.controllers.pods.ownership import controller_of
+from nodeward.controllers.pods.controller_ref_manager import controller_of
 from nodeward.controllers.pods.state import is_active, is_ready
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual

@@ -10,8 +10,8 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import PodStatus
 from nodeward.api.meta import ObjectMeta
 from nodeward.controllers.job.accounting import MAX_UNCOUNTED, enter, own_copy, settle
+from nodeward.controllers.job.job_state import look_at
 from nodeward.controllers.job.pod_facts import TRACKING
-from nodeward.controllers.job.scene import look_at
 
 PHASES = ("Pending", "Running", "Succeeded", "Failed")
 
@@ -34,11 +34,11 @@ def test_a_controller_that_dies_after_any_step_counts_every_pod_once(
     # Each round is one life: it stores the entries, or not; releases some; stores the count, or not.
     for _ in range(data.draw(st.integers(1, 6))):
         job = Job(spec=JobSpec(completions=100, parallelism=100), status=stored)
-        scene = look_at(job, pods, (), 0)
+        state = look_at(job, pods, (), 0)
         status = own_copy(stored)
-        tracked = {one.metadata.uid for one in scene.tracked}
+        tracked = {one.metadata.uid for one in state.tracked}
         settle(status, tracked)
-        entries = enter(scene, status, None)
+        entries = enter(state, status, None)
         if data.draw(st.booleans()):
             continue
         stored = own_copy(status)
@@ -55,13 +55,13 @@ def test_a_controller_that_dies_after_any_step_counts_every_pod_once(
 
 def test_no_more_than_five_hundred_are_entered_at_a_time() -> None:
     job = Job(spec=JobSpec(completions=2000, parallelism=2000), status=own_copy(JobStatus()))
-    scene = look_at(job, [pod(number, "Succeeded") for number in range(800)], (), 0)
-    entries = enter(scene, own_copy(job.status), None)
+    state = look_at(job, [pod(number, "Succeeded") for number in range(800)], (), 0)
+    entries = enter(state, own_copy(job.status), None)
     assert (len(entries.release), entries.is_full) == (MAX_UNCOUNTED, True)
-    assert scene.succeeded == 800
+    assert state.succeeded == 800
 
 
 def test_a_pod_known_to_be_released_is_not_counted_again_by_an_old_copy() -> None:
     job = Job(spec=JobSpec(completions=2, parallelism=2), status=JobStatus(succeeded=1))
-    scene = look_at(job, [pod(0, "Succeeded"), pod(1, "Running")], ("u0",), 0)
-    assert (scene.succeeded, len(scene.new_succeeded), len(scene.tracked)) == (1, 0, 1)
+    state = look_at(job, [pod(0, "Succeeded"), pod(1, "Running")], ("u0",), 0)
+    assert (state.succeeded, len(state.new_succeeded), len(state.tracked)) == (1, 0, 1)

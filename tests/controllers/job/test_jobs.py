@@ -13,7 +13,7 @@ from nodeward.api.meta import LabelSelector, ObjectMeta
 from nodeward.base.duration import SECOND_NS
 from nodeward.controllers import CONTROLLERS
 from nodeward.controllers.job.pod_facts import TRACKING, is_tracked
-from nodeward.controllers.pods.ownership import controller_of
+from nodeward.controllers.pods.controller_ref_manager import controller_of
 from nodeward.controllers.pods.state import is_active
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.transport import Request, Response

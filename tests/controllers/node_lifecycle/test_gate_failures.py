@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from nodeward.api.core_v1.node import Node, NodeCondition, NodeReadinessGate
 from nodeward.api.core_v1.references import Taint
 from nodeward.controllers.node_lifecycle.gate_failures import read_record
-from nodeward.controllers.node_lifecycle.plan import Plan, plan
+from nodeward.controllers.node_lifecycle.plan import NodeUpdatePlan, plan
 from nodeward.rules.readiness import RECORD_ANNOTATION
 from tests.controllers.node_lifecycle.nodes import NOW, marks, node, taint
 
@@ -32,7 +32,7 @@ def give_up(held: Node, kind: str = CNI) -> None:
     say(held, kind, "Unknown", "TimeoutExceeded")
 
 
-def step(held: Node) -> Plan | None:
+def step(held: Node) -> NodeUpdatePlan | None:
     """One look, written."""
     found = plan(held, NOW, has_gates=True)
     if found is None:
@@ -44,7 +44,7 @@ def step(held: Node) -> Plan | None:
     return found
 
 
-def failures(found: Plan | None) -> list[tuple[str, str]]:
+def failures(found: NodeUpdatePlan | None) -> list[tuple[str, str]]:
     if found is None or found.gates is None:
         return []
     return [(each.condition_type, each.action) for each in found.gates.failures]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339
-from nodeward.controllers.node_lifecycle.health import Health, Periods, unknown_conditions
+from nodeward.controllers.node_lifecycle.health import MonitorPeriods, NodeHealth, unknown_conditions
 from tests.controllers.node_lifecycle.nodes import CREATED, NOW, node
 
-PERIODS = Periods()
+PERIODS = MonitorPeriods()
 WALL = parse_rfc3339(NOW)
 
 
-def health(ready: str = "True") -> Health:
-    return Health(node(ready), 0, WALL)
+def health(ready: str = "True") -> NodeHealth:
+    return NodeHealth(node(ready), 0, WALL)
 
 
 def test_a_node_may_be_silent_for_the_grace_period_and_not_longer() -> None:
@@ -42,7 +42,7 @@ def test_a_moved_heartbeat_is_a_sign_of_life_and_any_other_change_is_not() -> No
 def test_a_node_that_never_reported_has_the_startup_period_from_its_creation() -> None:
     young = node("")
     young.metadata.creation_timestamp = NOW
-    known = Health(young, 100 * SECOND_NS, WALL + 30 * SECOND_NS)
+    known = NodeHealth(young, 100 * SECOND_NS, WALL + 30 * SECOND_NS)
     assert not known.is_silent(130 * SECOND_NS, PERIODS)
     assert known.is_silent(130 * SECOND_NS + 1, PERIODS)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from nodeward.api.coordination_v1 import Lease
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
-from nodeward.controllers.controller import Entry, Tools
+from nodeward.controllers.controller import ControllerContext, ControllerDescriptor
 from nodeward.controllers.node_lifecycle.controller import LEASES, NodeLifecycleController
 from nodeward.machinery.transport import Request, Response
 from tests.controllers.node_lifecycle.fleet import Fleet, run
@@ -251,9 +251,9 @@ def test_a_node_made_again_under_the_same_name_starts_with_a_clean_slate() -> No
 def test_a_lease_that_this_controller_has_not_heard_of_yet_keeps_its_node_alive() -> None:
     """The informer is behind, not the node: the API is asked before anybody is declared lost."""
 
-    def deaf(tools: Tools) -> NodeLifecycleController:
-        made = NodeLifecycleController(tools)
-        leases = tools.informers.informer(Lease, namespace=LEASES)
+    def deaf(context: ControllerContext) -> NodeLifecycleController:
+        made = NodeLifecycleController(context)
+        leases = context.informers.informer(Lease, namespace=LEASES)
         leases._handlers = ()
         return made
 
@@ -265,7 +265,9 @@ def test_a_lease_that_this_controller_has_not_heard_of_yet_keeps_its_node_alive(
         await fleet.pass_time(120)
         assert await fleet.marks("n") == ["unreachable:NoSchedule", "unreachable:NoExecute"]
 
-    run(main, (Entry("node-lifecycle-controller", deaf, "node-controller", "node-controller"),))
+    run(
+        main, (ControllerDescriptor("node-lifecycle-controller", deaf, "node-controller", "node-controller"),)
+    )
 
 
 def test_a_write_whose_answer_is_lost_has_all_its_consequences_once() -> None:

@@ -9,7 +9,7 @@ import pytest
 from nodeward.api.codec import from_tree
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
-from nodeward.controllers.node_lifecycle.plan import Plan, plan
+from nodeward.controllers.node_lifecycle.plan import NodeUpdatePlan, plan
 from nodeward.controllers.node_lifecycle.reporters import reporters_of
 from nodeward.rules.readiness import RECORD_ANNOTATION
 from tests.controllers.node_lifecycle.fleet import Fleet, run
@@ -44,7 +44,7 @@ def agent(
     return from_tree(tree, Pod)
 
 
-def step(held: Node, *pods: Pod) -> Plan | None:
+def step(held: Node, *pods: Pod) -> NodeUpdatePlan | None:
     found = plan(held, NOW, has_gates=True, reporters=reporters_of(held, pods, numeric=False))
     if found is not None:
         if "spec" in found.patch:
@@ -54,7 +54,7 @@ def step(held: Node, *pods: Pod) -> Plan | None:
     return found
 
 
-def told(found: Plan | None) -> list[tuple[str, tuple[str, ...]]]:
+def told(found: NodeUpdatePlan | None) -> list[tuple[str, tuple[str, ...]]]:
     if found is None or found.gates is None:
         return []
     return [(each.condition_type, each.pods) for each in found.gates.unreported]

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from nodeward.base.duration import SECOND_NS
 from nodeward.controllers.node_lifecycle.zones import (
-    Bucket,
-    Census,
-    Disruption,
-    Rates,
+    ClusterDisruption,
+    EvictionRates,
+    TokenBucket,
+    ZoneCensus,
     Zones,
     ZoneState,
     zone_of,
 )
 from tests.controllers.node_lifecycle.nodes import node
 
-RATES = Rates()
+RATES = EvictionRates()
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ RATES = Rates()
     ],
 )
 def test_the_state_of_a_zone_and_its_rate(ready: int, not_ready: int, state: ZoneState, rate: float) -> None:
-    census = Census(ready, not_ready)
+    census = ZoneCensus(ready, not_ready)
     assert (census.state(RATES), RATES.of(census.state(RATES), census.size)) == (state, rate)
 
 
@@ -52,13 +52,13 @@ def test_the_name_of_a_zone() -> None:
 
 
 def test_a_bucket_gives_one_at_once_and_then_one_each_time() -> None:
-    bucket = Bucket(0.1, 0)
+    bucket = TokenBucket(0.1, 0)
     assert [at for at in range(31) if bucket.take(at * SECOND_NS)] == [0, 10, 20, 30]
     assert bucket.wait_seconds(34 * SECOND_NS) == 6.0
 
 
 def test_a_slower_rate_holds_from_now_on_and_none_gives_nothing() -> None:
-    bucket = Bucket(0.1, 0)
+    bucket = TokenBucket(0.1, 0)
     assert bucket.take(0)
     bucket.change(0.01, 5 * SECOND_NS)
     assert bucket.wait_seconds(5 * SECOND_NS) == 100.0
@@ -70,7 +70,7 @@ def test_a_slower_rate_holds_from_now_on_and_none_gives_nothing() -> None:
 
 
 def test_who_waited_for_nothing_gets_a_token_at_the_new_rate_too() -> None:
-    bucket = Bucket(0.1, 0)
+    bucket = TokenBucket(0.1, 0)
     bucket.change(0.01, 5 * SECOND_NS)
     assert bucket.take(5 * SECOND_NS)
 
@@ -81,27 +81,35 @@ def rates(zones: Zones) -> dict[str, float]:
 
 def test_one_lost_zone_is_emptied_at_the_usual_rate_and_all_lost_zones_are_not() -> None:
     zones = Zones(RATES)
-    assert zones.assess({"a": Census(10, 0), "b": Census(10, 0)}, 0) is Disruption.NONE
-    assert zones.assess({"a": Census(0, 10), "b": Census(10, 0)}, SECOND_NS) is Disruption.NONE
+    assert zones.assess({"a": ZoneCensus(10, 0), "b": ZoneCensus(10, 0)}, 0) is ClusterDisruption.NONE
+    assert zones.assess({"a": ZoneCensus(0, 10), "b": ZoneCensus(10, 0)}, SECOND_NS) is ClusterDisruption.NONE
     assert rates(zones) == {"a": 0.1, "b": 0.1}
-    assert zones.assess({"a": Census(0, 10), "b": Census(0, 10)}, 2 * SECOND_NS) is Disruption.BEGINS
-    assert zones.assess({"a": Census(0, 10), "b": Census(0, 10)}, 3 * SECOND_NS) is Disruption.NONE
+    assert (
+        zones.assess({"a": ZoneCensus(0, 10), "b": ZoneCensus(0, 10)}, 2 * SECOND_NS)
+        is ClusterDisruption.BEGINS
+    )
+    assert (
+        zones.assess({"a": ZoneCensus(0, 10), "b": ZoneCensus(0, 10)}, 3 * SECOND_NS)
+        is ClusterDisruption.NONE
+    )
     assert rates(zones) == {"a": 0.0, "b": 0.0}
-    assert zones.assess({"a": Census(0, 10), "b": Census(1, 9)}, 4 * SECOND_NS) is Disruption.ENDS
+    assert (
+        zones.assess({"a": ZoneCensus(0, 10), "b": ZoneCensus(1, 9)}, 4 * SECOND_NS) is ClusterDisruption.ENDS
+    )
     assert rates(zones) == {"a": 0.1, "b": 0.0}
 
 
 def test_zones_without_nodes_are_forgotten_and_nodes_that_do_not_count_lose_nothing() -> None:
     zones = Zones(RATES)
-    zones.assess({"a": Census(1, 0), "b": Census(1, 0)}, 0)
-    assert zones.assess({"a": Census(1, 0)}, SECOND_NS) is Disruption.NONE
+    zones.assess({"a": ZoneCensus(1, 0), "b": ZoneCensus(1, 0)}, 0)
+    assert zones.assess({"a": ZoneCensus(1, 0)}, SECOND_NS) is ClusterDisruption.NONE
     assert list(zones.of) == ["a"]
     # All that counts is lost; a zone of uncounted nodes says nothing about that.
-    assert zones.assess({"a": Census(0, 1), "c": Census()}, 2 * SECOND_NS) is Disruption.BEGINS
+    assert zones.assess({"a": ZoneCensus(0, 1), "c": ZoneCensus()}, 2 * SECOND_NS) is ClusterDisruption.BEGINS
 
 
 def test_an_empty_cluster_is_not_a_lost_one() -> None:
-    assert Zones(RATES).assess({}, 0) is Disruption.NONE
+    assert Zones(RATES).assess({}, 0) is ClusterDisruption.NONE
 
 
 @given(
@@ -112,7 +120,7 @@ def test_an_empty_cluster_is_not_a_lost_one() -> None:
 def test_a_bucket_never_gives_more_than_its_fastest_rate_allows(
     steps: list[tuple[int, float, bool]],
 ) -> None:
-    bucket, now, given_at, fastest = Bucket(0.1, 0), 0, [-(10**18)], 0.1
+    bucket, now, given_at, fastest = TokenBucket(0.1, 0), 0, [-(10**18)], 0.1
     for wait, rate, is_change in steps:
         now += wait * SECOND_NS
         if is_change:

@@ -20,8 +20,8 @@ from nodeward.api.core_v1.storage import PersistentVolumeClaim
 from nodeward.api.fields import IntOrString
 from nodeward.api.meta import LabelSelector, ObjectMeta
 from nodeward.controllers import CONTROLLERS
+from nodeward.controllers.controller_revisions import by_number
 from nodeward.controllers.pods.state import is_active, is_ready
-from nodeward.controllers.revisions import by_number
 from nodeward.machinery.clock import VirtualClock
 from tests.controllers.workloads import LABELS, NAMESPACE, Workloads, template, workloads
 

@@ -10,8 +10,8 @@ from nodeward.api.apps_v1 import StatefulSet, StatefulSetOrdinals
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.storage import PersistentVolumeClaim
 from nodeward.api.meta import ObjectMeta
-from nodeward.controllers.pods.ownership import controller_of
-from nodeward.controllers.revisions import HASH_LABEL
+from nodeward.controllers.controller_revisions import HASH_LABEL
+from nodeward.controllers.pods.controller_ref_manager import controller_of
 from nodeward.controllers.statefulset.identity import POD_INDEX, POD_NAME
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.transport import Request, Response

@@ -8,7 +8,7 @@ from nodeward.api.apps_v1 import StatefulSet
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import PodCondition
 from nodeward.api.fields import IntOrString
-from nodeward.controllers.statefulset.plan import Scene, next_steps
+from nodeward.controllers.statefulset.plan import StatefulSetState, next_steps
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from tests.controllers.statefulset.sets import (
@@ -173,11 +173,11 @@ def test_without_the_gate_a_parallel_set_is_updated_one_by_one() -> None:
         return one
 
     pods = {number: pod(number, "old") for number in range(3)}
-    scene = Scene(owner, pods, (), "new", "old", 0, heeds_unavailable=False)
+    scene = StatefulSetState(owner, pods, (), "new", "old", 0, heeds_unavailable=False)
     assert [one.metadata.name for one in next_steps(scene).delete] == ["web-2"]
-    waits = Scene(
+    waits = StatefulSetState(
         owner, {**pods, 2: pod(2, "new", ready=False)}, (), "new", "old", 0, heeds_unavailable=False
     )
     assert next_steps(waits).delete == []
-    all_at_once = Scene(owner, pods, (), "new", "old", 0)
+    all_at_once = StatefulSetState(owner, pods, (), "new", "old", 0)
     assert len(next_steps(all_at_once).delete) == 3

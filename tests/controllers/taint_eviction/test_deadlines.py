@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nodeward.api.core_v1.references import Taint, Toleration
 from nodeward.base.duration import SECOND_NS
-from nodeward.controllers.taint_eviction.deadlines import Stay, stay
+from nodeward.controllers.taint_eviction.deadlines import EvictionDeadline, stay
 from nodeward.rules.taints import seconds_until_eviction
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
@@ -23,12 +23,17 @@ def tolerate(key: str, seconds: int | None = None, operator: str = "Exists", val
 
 
 def ask(
-    taints: list[Taint], tolerations: list[Toleration], before: Stay, at: int, *, numeric: bool = True
-) -> Stay:
+    taints: list[Taint],
+    tolerations: list[Toleration],
+    before: EvictionDeadline,
+    at: int,
+    *,
+    numeric: bool = True,
+) -> EvictionDeadline:
     return stay(taints, tolerations, before.since, at * SECOND_NS, numeric=numeric)
 
 
-def end(found: Stay) -> int | None:
+def end(found: EvictionDeadline) -> int | None:
     return None if found.end_ns is None else found.end_ns // SECOND_NS
 
 
@@ -55,23 +60,25 @@ def end(found: Stay) -> int | None:
     ],
 )
 def test_when_a_pod_goes(taints: list[Taint], tolerations: list[Toleration], ends: int | None) -> None:
-    assert end(ask(taints, tolerations, Stay(), 100)) == ends
+    assert end(ask(taints, tolerations, EvictionDeadline(), 100)) == ends
 
 
 def test_with_the_gate_off_a_number_covers_nothing() -> None:
-    found = ask([taint("a", "950")], [tolerate("a", None, "Gt", "900")], Stay(), 100, numeric=False)
+    found = ask(
+        [taint("a", "950")], [tolerate("a", None, "Gt", "900")], EvictionDeadline(), 100, numeric=False
+    )
     assert end(found) == 100
 
 
 def test_looking_again_changes_nothing() -> None:
     taints, tolerations = [taint("a")], [tolerate("a", 30)]
-    found = ask(taints, tolerations, Stay(), 100)
+    found = ask(taints, tolerations, EvictionDeadline(), 100)
     assert ask(taints, tolerations, found, 120) == found
 
 
 def test_a_second_taint_brings_the_end_forward_and_takes_it_along_when_it_goes() -> None:
     tolerations = [tolerate("a", 300), tolerate("b", 10)]
-    first = ask([taint("a")], tolerations, Stay(), 0)
+    first = ask([taint("a")], tolerations, EvictionDeadline(), 0)
     both = ask([taint("a"), taint("b")], tolerations, first, 100)
     left = ask([taint("a")], tolerations, both, 105)
     assert (end(first), end(both), end(left)) == (300, 110, 300)
@@ -79,14 +86,14 @@ def test_a_second_taint_brings_the_end_forward_and_takes_it_along_when_it_goes()
 
 def test_a_taint_that_comes_back_starts_anew() -> None:
     tolerations = [tolerate("a", 30)]
-    first = ask([taint("a")], tolerations, Stay(), 0)
+    first = ask([taint("a")], tolerations, EvictionDeadline(), 0)
     gone = ask([], tolerations, first, 10)
     assert (end(gone), end(ask([taint("a")], tolerations, gone, 20))) == (None, 50)
 
 
 def test_from_not_ready_to_unreachable_is_one_failure() -> None:
     tolerations = [tolerate(NOT_READY, 300), tolerate(UNREACHABLE, 300)]
-    first = ask([taint(NOT_READY)], tolerations, Stay(), 0)
+    first = ask([taint(NOT_READY)], tolerations, EvictionDeadline(), 0)
     swapped = ask([taint(UNREACHABLE)], tolerations, first, 100)
     back = ask([taint(NOT_READY)], tolerations, swapped, 200)
     assert (end(swapped), end(back)) == (300, 300)
@@ -94,7 +101,7 @@ def test_from_not_ready_to_unreachable_is_one_failure() -> None:
 
 def test_a_value_that_changes_is_the_same_taint_and_a_limit_begins_when_it_limits() -> None:
     tolerations = [tolerate("a", None, "Gt", "900"), tolerate("a", 60, "Gt", "500")]
-    fine = ask([taint("a", "950")], tolerations, Stay(), 0)
+    fine = ask([taint("a", "950")], tolerations, EvictionDeadline(), 0)
     low = ask([taint("a", "800")], tolerations, fine, 100)
     lower = ask([taint("a", "700")], tolerations, low, 130)
     fine_again = ask([taint("a", "901")], tolerations, lower, 140)
@@ -122,7 +129,7 @@ _TOLERATIONS = st.lists(
 def test_the_end_is_never_later_than_if_the_taints_were_new_and_never_before_the_first_limit(
     tolerations: list[Toleration], history: list[tuple[list[Taint], int]]
 ) -> None:
-    known, now = Stay(), 0
+    known, now = EvictionDeadline(), 0
     for taints, wait in history:
         now += wait
         known = ask(taints, tolerations, known, now)

@@ -16,9 +16,9 @@ from kubernetes import config
 from kubernetes.stream import stream
 from websockets.frames import Opcode
 
+from nodeward.machinery.http_upgrade import UpgradedConnection, upgrade
 from nodeward.machinery.spdy.session import SpdySession
 from nodeward.machinery.transport import Request, Response
-from nodeward.machinery.upgrading import Switched, upgrade
 from tests.kubelet.server.serving import Serving, context_of
 from tests.machinery.test_websocket import Far
 from tests.patience import PATIENCE_SECONDS
@@ -57,7 +57,7 @@ async def connect(
     )
     tls = context_of(served.pki, served.pki.admin())
     switched = await upgrade("127.0.0.1", served.port, tls, request, served.clock)
-    assert isinstance(switched, Switched), switched
+    assert isinstance(switched, UpgradedConnection), switched
     assert switched.headers["sec-websocket-protocol"] == protocol
     return Far(switched)
 
@@ -205,7 +205,7 @@ def test_the_same_over_spdy(served: Serving, shell: str) -> None:
         async def run() -> None:
             tls = context_of(served.pki, served.pki.admin())
             wire = await upgrade("127.0.0.1", served.port, tls, request, served.clock)
-            assert isinstance(wire, Switched)
+            assert isinstance(wire, UpgradedConnection)
             assert wire.headers["x-stream-protocol-version"] == V4
 
             async def send(data: bytes) -> None:

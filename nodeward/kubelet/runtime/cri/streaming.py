@@ -1,8 +1,8 @@
 """A connection to the runtime's streaming server: an SPDY session that is read as somebody asks for its data.
 
-Used by `execution`; the session is `machinery.spdy`, the HTTP upgrade `machinery.upgrading`. Every CRI runtime serves
-commands over SPDY; WebSocket, which some serve too, cannot close a command's standard input in the versions containerd
-1.6 knows.
+Used by `execution`; the session is `machinery.spdy`, the HTTP upgrade `machinery.http_upgrade`. Every CRI runtime
+serves commands over SPDY; WebSocket, which some serve too, cannot close a command's standard input in the versions
+containerd 1.6 knows.
 
 What must stay true: no more than one read is taken ahead, so a command whose output nobody takes waits.
 """
@@ -15,15 +15,15 @@ from urllib.parse import urlsplit
 
 from nodeward.base.errors import WorldError
 from nodeward.machinery.clock import Clock
+from nodeward.machinery.http_upgrade import UpgradedConnection, upgrade
 from nodeward.machinery.spdy.session import SpdySession
 from nodeward.machinery.transport import ConnectionFailed, Request, Response
-from nodeward.machinery.upgrading import Switched, upgrade
 
 
 class StreamingConnection:
     """The streams of one command. Open them through `session`; `receive` moves arrived data into them."""
 
-    def __init__(self, connection: Switched) -> None:
+    def __init__(self, connection: UpgradedConnection) -> None:
         self._connection = connection
         self.session: Final = SpdySession(self._send, is_server=False)
 

@@ -16,7 +16,7 @@ from nodeward.api.core_v1.storage import PersistentVolumeClaim
 from nodeward.api.errors import ApiError
 from nodeward.base.errors import WorldError
 from nodeward.controllers.active_namespaces import refused_for_namespace
-from nodeward.controllers.controller import Tools
+from nodeward.controllers.controller import ControllerContext
 from nodeward.controllers.statefulset.identity import claims_of, labels_of, ordinal_of
 from nodeward.controllers.statefulset.retention import corrected_owners, has_other_controller, is_left_over
 from nodeward.machinery.recorder import NORMAL, WARNING
@@ -24,24 +24,24 @@ from nodeward.machinery.recorder import NORMAL, WARNING
 _EXISTS: Final = "AlreadyExists"
 
 
-class ClaimLeaves(WorldError):
+class ClaimTerminating(WorldError):
     """A claim that a pod needs is being deleted: its successor can be made when it is gone."""
 
 
-class Writes:
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._recorder = tools.recorder
-        self._claims = tools.informers.informer(PersistentVolumeClaim)
-        self._pod_kind = tools.client.kind_of(Pod)
+class StatefulPodControl:
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._recorder = context.recorder
+        self._claims = context.informers.informer(PersistentVolumeClaim)
+        self._pod_kind = context.client.kind_of(Pod)
 
     async def create(self, owner: StatefulSet, pod: Pod) -> bool:
-        """Claims first, then the pod; False if there is one by this name already."""
+        """Create the claims, then the pod; False if a pod of this name exists already."""
         name, set_name = pod.metadata.name, owner.metadata.name
         try:
             await self._make_claims(owner, pod)
             created = await self._client.create(pod)
-        except ClaimLeaves:
+        except ClaimTerminating:
             raise
         except (ApiError, WorldError) as error:
             if isinstance(error, ApiError):
@@ -73,7 +73,7 @@ class Writes:
         return True
 
     async def look_after(self, owner: StatefulSet, pod: Pod) -> None:
-        """A pod that is there: the labels of its identity, claims it still waits for, owners of its claims."""
+        """Repair an existing pod: its identity labels, claims it still waits for, the owners of its claims."""
         ordinal = ordinal_of(owner, pod)
         if ordinal is None:
             return
@@ -116,9 +116,9 @@ class Writes:
             if known is not None:
                 is_new = not pod.metadata.uid
                 if known.metadata.deletion_timestamp is not None:
-                    raise ClaimLeaves(f"pvc {name} is being deleted")
+                    raise ClaimTerminating(f"pvc {name} is being deleted")
                 if is_new and is_left_over(known, owner, pod.metadata.name):
-                    raise ClaimLeaves(f"pvc {name} is to go with an earlier pod")
+                    raise ClaimTerminating(f"pvc {name} is to go with an earlier pod")
                 continue
             await self._make_claim(owner, pod, wanted)
 

@@ -30,8 +30,8 @@ class _Refused:
     until_ns: int
 
 
-class Patience(Generic[K]):
-    """Refusals by owner."""
+class CreationBackoff(Generic[K]):
+    """The refused creations of each owner, and how long to wait before the next try."""
 
     def __init__(self, clock: Clock, curve: Curve = RETRY_CURVE) -> None:
         self._clock = clock
@@ -39,12 +39,12 @@ class Patience(Generic[K]):
         self._refused: dict[K, _Refused] = {}
 
     def seconds_left(self, key: K, owner: ObjectMeta) -> float:
-        """How long not to try for this owner yet; 0: go ahead."""
+        """Return how long not to try for this owner yet; 0: go ahead."""
         found = self._find(key, owner)
         return 0.0 if found is None else max(0.0, (found.until_ns - self._clock.monotonic_ns()) / SECOND_NS)
 
     def refused(self, key: K, owner: ObjectMeta) -> float:
-        """It failed once more: seconds to wait now."""
+        """Record another refusal; return the seconds to wait."""
         found = self._find(key, owner)
         failures = 0 if found is None else found.failures
         wait = self._curve.wait(failures)
@@ -53,7 +53,7 @@ class Patience(Generic[K]):
         return wait
 
     def forget(self, key: K) -> None:
-        """It worked, or is gone."""
+        """Reset: the creation worked, or the owner is gone."""
         self._refused.pop(key, None)
 
     def _find(self, key: K, owner: ObjectMeta) -> _Refused | None:

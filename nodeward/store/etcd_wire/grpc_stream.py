@@ -24,11 +24,11 @@ import grpc
 _AHEAD: Final = 1024
 
 
-class Ended(Exception):
+class StreamEnded(Exception):
     """The stream is over: by the other side, by the network, or because the tap was closed."""
 
 
-class Tap:
+class GrpcStream:
     """One stream. `call` starts it, given the requests to send. Used from the loop's thread."""
 
     def __init__(self, call: Callable[[Iterator[Any]], Any]) -> None:
@@ -42,14 +42,14 @@ class Tap:
         try:
             self._call = call(iter(self._requests.get, None))
         except ValueError as error:  # the channel was closed
-            raise Ended from error
+            raise StreamEnded from error
         threading.Thread(target=self._read, name="etcd-watch", daemon=True).start()
 
     def send(self, request: Any) -> None:
         self._requests.put(request)
 
     async def take(self, seconds: float) -> list[Any]:
-        """All answers that have come, waiting up to `seconds` for one; none after that time. Raises `Ended`."""
+        """Return all answers that have come, waiting up to `seconds` for one. Raises `StreamEnded`."""
         if not self._answers and not self._has_ended:
             self._waiter = self._loop.create_future()
             await asyncio.wait({self._waiter}, timeout=seconds)
@@ -61,7 +61,7 @@ class Tap:
             answers.append(self._answers.popleft())
             self._room.release()
         if has_ended and not answers:
-            raise Ended
+            raise StreamEnded
         return answers
 
     def close(self) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from nodeward.controllers.node_lifecycle.zones import Census
+from nodeward.controllers.node_lifecycle.zones import ZoneCensus
 from nodeward.machinery.metrics import Histogram, Metrics, exponential
 
 
-class Measures:
+class NodeLifecycleMetrics:
     def __init__(self, metrics: Metrics) -> None:
         self._health = metrics.gauge(
             "node_collector_zone_health", "Gauge measuring percentage of healthy nodes per zone.", ("zone",)
@@ -45,20 +45,20 @@ class Measures:
         self._zones: dict[str, None] = {}
 
     def know_zone(self, zone: str) -> None:
-        """From the first node on a zone can be seen, with no evictions yet."""
+        """Show a zone with zero evictions from its first node on."""
         self.evictions.inc(zone, by=0)
 
-    def observe_round(self, census: Mapping[str, Census], seconds: float) -> None:
-        """What the monitor found, and how long it took."""
+    def observe_round(self, census: Mapping[str, ZoneCensus], seconds: float) -> None:
+        """Record what one round of the monitor found, and how long it took."""
         self._round.observe(seconds)
         for zone in [zone for zone in self._zones if zone not in census]:
-            self._set(zone, Census())
+            self._set(zone, ZoneCensus())
             del self._zones[zone]
         for zone, count in census.items():
             self._zones[zone] = None
             self._set(zone, count)
 
-    def _set(self, zone: str, count: Census) -> None:
+    def _set(self, zone: str, count: ZoneCensus) -> None:
         self._size.set(count.size, zone)
         self._unhealthy.set(count.not_ready, zone)
         self._health.set(100 * count.ready / count.size if count.size else 100, zone)

@@ -7,7 +7,7 @@ from typing import Final
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.references import ObjectReference
 from nodeward.machinery.recorder import NORMAL, EventRecorder
-from nodeward.rules.readiness_rules import Action, Rule
+from nodeward.rules.readiness_rules import Rule, RuleAction
 
 #: reason, action, and how the message ends
 _ADDED: Final = ("TaintAdded", "AddTaint", "added by rule")
@@ -15,10 +15,10 @@ _REMOVED: Final = ("TaintRemoved", "RemoveTaint", "removed by rule")
 _ADOPTED: Final = ("TaintAdopted", "AdoptTaint", "is now managed by rule")
 
 
-def tell(recorder: EventRecorder, node: Node, rule: Rule, action: Action) -> None:
-    """What was done; nothing done to the taint that is there means that the rule looks after it from now on."""
-    reason, word, text = _ADDED if action is Action.ADD else _REMOVED
-    if action is Action.NOTHING:
+def tell(recorder: EventRecorder, node: Node, rule: Rule, action: RuleAction) -> None:
+    """Record what was done; no action on an existing taint means that the rule adopts the taint."""
+    reason, word, text = _ADDED if action is RuleAction.ADD else _REMOVED
+    if action is RuleAction.NOTHING:
         reason, word, text = _ADOPTED
     about = ObjectReference(api_version="v1", kind="Node", name=node.metadata.name, uid=node.metadata.uid)
     message = f"Taint '{rule.taint.key}:{rule.taint.effect}' {text} '{rule.name}'"

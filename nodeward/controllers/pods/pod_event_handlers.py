@@ -1,6 +1,6 @@
 """Which owners need a look when a pod appears, changes or goes; and what can be crossed off.
 
-One `PodFollower` for each kind of owner listens to the shared pods. It knows owners by key ("namespace/name") and
+One `PodEventHandlers` for each kind of owner listens to the shared pods. It knows owners by key ("namespace/name") and
 calls `wake(key, is_urgent)`: urgent if the controller has been waiting for just this (the last expectation was met),
 else within `settle_seconds`, since more news of the same owner usually comes with it.
 
@@ -15,9 +15,9 @@ from typing import Final
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.meta import OwnerReference
+from nodeward.controllers.pods.controller_ref_manager import controller_of
 from nodeward.controllers.pods.expectations import Expectations
 from nodeward.controllers.pods.index import OwnerIndex
-from nodeward.controllers.pods.ownership import controller_of
 
 _SHORTEST_SECONDS: Final = 0.02
 _SECONDS_PER_POD: Final = 50e-6
@@ -25,14 +25,14 @@ _LONGEST_SECONDS: Final = 1.0
 
 
 def settle_seconds(pods: int) -> float:
-    """How long to gather news of an owner of so many pods before looking at them all.
+    """Return how long to gather news of an owner of so many pods before looking at them all.
 
     A look costs time in proportion to the pods, so at a thousand news a second one for each would take all there is.
     """
     return min(_SHORTEST_SECONDS + pods * _SECONDS_PER_POD, _LONGEST_SECONDS)
 
 
-class PodFollower:
+class PodEventHandlers:
     """Listens for the owners of one kind, as long as the informer lives."""
 
     def __init__(

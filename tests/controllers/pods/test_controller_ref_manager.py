@@ -7,7 +7,7 @@ import pytest
 from nodeward.api.apps_v1 import ReplicaSet
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.meta import ObjectMeta
-from nodeward.controllers.pods.ownership import CannotAdopt, Claims, controller_of
+from nodeward.controllers.pods.controller_ref_manager import CannotAdopt, ControllerRefManager, controller_of
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from nodeward.rules.selectors import parse_labels
@@ -27,7 +27,7 @@ def test_finalizers_come_with_adoption_and_go_with_release() -> None:
         async with running(settings(), clock=clock) as server:
             client = server.client("test")
             owner = await client.create(replica_set())
-            claims = Claims(client, ReplicaSet, Pod, finalizers=[TRACKING])
+            claims = ControllerRefManager(client, ReplicaSet, Pod, finalizers=[TRACKING])
             orphan = await client.create(pod("p"))
             assert await claims.claim(owner, SELECTOR, [orphan]) == [orphan]
             adopted = await client.get(Pod, "p", NAMESPACE)
@@ -47,7 +47,7 @@ def test_the_owner_may_be_choosier_than_its_selector() -> None:
             client = server.client("test")
             owner = await client.create(replica_set())
             pods = [await client.create(pod(name)) for name in ("web-0", "else")]
-            claims = Claims(client, ReplicaSet, Pod)
+            claims = ControllerRefManager(client, ReplicaSet, Pod)
             claimed = await claims.claim(
                 owner, SELECTOR, pods, lambda each: each.metadata.name.startswith("web-")
             )
@@ -64,7 +64,7 @@ def test_an_owner_that_is_gone_is_told_and_a_pod_that_is_gone_is_not() -> None:
             owner = await client.create(replica_set())
             gone, there = await client.create(pod("gone")), await client.create(pod("there"))
             await client.delete(Pod, "gone", NAMESPACE, grace_period=0)
-            claims = Claims(client, ReplicaSet, Pod)
+            claims = ControllerRefManager(client, ReplicaSet, Pod)
             assert await claims.claim(owner, SELECTOR, [gone, there]) == [there]
             late = await client.create(pod("late"))
             await client.delete(ReplicaSet, "web", NAMESPACE)

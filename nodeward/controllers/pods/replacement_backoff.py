@@ -42,7 +42,7 @@ class _Short:
     until_ns: int = 0
 
 
-class ShortLives(Generic[K]):
+class ReplacementBackoff(Generic[K]):
     """Failures by owner. An owner none of whose pods failed takes no memory."""
 
     def __init__(self, clock: Clock) -> None:
@@ -50,7 +50,7 @@ class ShortLives(Generic[K]):
         self._of: dict[K, _Short] = {}
 
     def look(self, key: K, owner: ObjectMeta, pods: Iterable[Pod]) -> bool:
-        """The owner's pods as they are now; whether some of them failed too soon that were not seen before."""
+        """Take in the owner's pods as they are now; tell whether new ones among them failed too soon."""
         failed: list[Pod] = []
         ready: list[Pod] = []
         for pod in pods:
@@ -84,17 +84,17 @@ class ShortLives(Generic[K]):
         return is_short
 
     def failures(self, key: K) -> int:
-        """How often in a row pods failed too soon."""
+        """Return how often in a row pods failed too soon."""
         known = self._of.get(key)
         return 0 if known is None else known.failures
 
     def seconds_left(self, key: K) -> float:
-        """How long not to make another pod; 0: go ahead."""
+        """Return how long not to make another pod; 0: go ahead."""
         known = self._of.get(key)
         return 0.0 if known is None else max(0.0, (known.until_ns - self._clock.monotonic_ns()) / SECOND_NS)
 
     def forget(self, key: K) -> None:
-        """The owner is gone."""
+        """Drop everything about the owner, which is gone."""
         self._of.pop(key, None)
 
 

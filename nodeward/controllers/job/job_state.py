@@ -27,7 +27,7 @@ from nodeward.controllers.pods.state import is_active, is_terminating
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class JobState:
     job: Job
     pods: Sequence[Pod]
     #: Those that run or may yet.
@@ -50,7 +50,7 @@ class Scene:
     now_ns: int
 
 
-def look_at(job: Job, pods: Sequence[Pod], released: Collection[str], now_ns: int) -> Scene:
+def look_at(job: Job, pods: Sequence[Pod], released: Collection[str], now_ns: int) -> JobState:
     """`released`: the uids of pods whose finalizer was taken off, whatever the copy says."""
     uncounted = job.status.uncounted_terminated_pods
     noted_succeeded = frozenset(uncounted.succeeded if uncounted is not None else ())
@@ -76,7 +76,7 @@ def look_at(job: Job, pods: Sequence[Pod], released: Collection[str], now_ns: in
             broken = Indexes.parse(job.status.failed_indexes, completions)
             broken |= _indexes(pod for pod in valid if _fails_its_index(job, pod))
             kept = _kept(job, valid, active, done | broken)
-    return Scene(
+    return JobState(
         job=job,
         pods=pods,
         active=active,
@@ -95,7 +95,7 @@ def look_at(job: Job, pods: Sequence[Pod], released: Collection[str], now_ns: in
 
 
 def has_place(job: Job, pod: Pod) -> bool:
-    """Whether its end can count: in an indexed job only with an index the job has."""
+    """Tell whether its end can count: in an indexed job only with an index the job has."""
     if not is_indexed(job):
         return True
     index = index_of(pod)

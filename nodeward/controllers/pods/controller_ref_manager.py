@@ -30,7 +30,7 @@ class CannotAdopt(WorldError):
 
 
 def controller_of(obj: KubeObject) -> OwnerReference | None:
-    """The one owner that manages `obj`."""
+    """Return the one owner that manages `obj`."""
     for reference in obj.metadata.owner_references:
         if reference.controller:
             return reference
@@ -38,7 +38,7 @@ def controller_of(obj: KubeObject) -> OwnerReference | None:
 
 
 def controller_reference(owner: KubeObject, kind: Kind) -> OwnerReference:
-    """What the objects of `owner` carry."""
+    """Return what the objects of `owner` carry."""
     return OwnerReference(
         api_version=kind.api_version,
         kind=kind.name,
@@ -49,7 +49,7 @@ def controller_reference(owner: KubeObject, kind: Kind) -> OwnerReference:
     )
 
 
-class Claims:
+class ControllerRefManager:
     """Claiming for owners of one kind, of objects of one other kind."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Claims:
         candidates: Iterable[T],
         is_wanted: Callable[[T], bool] | None = None,
     ) -> list[T]:
-        """Those of `candidates` (its own and orphans) that are the owner's now.
+        """Return those of `candidates` (its own and orphans) that are the owner's now.
 
         What fails is raised once everything has been tried; an object that is gone is no failure.
         """

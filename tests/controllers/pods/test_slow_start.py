@@ -6,7 +6,7 @@ import pytest
 
 from nodeward.api.errors import bad_request
 from nodeward.base.errors import WorldError
-from nodeward.controllers.pods.batches import in_growing_batches
+from nodeward.controllers.pods.slow_start import in_growing_batches
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 

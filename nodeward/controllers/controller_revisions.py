@@ -26,9 +26,9 @@ from nodeward.api.core_v1.pod import PodTemplateSpec
 from nodeward.api.errors import ApiError, already_exists
 from nodeward.api.meta import ObjectMeta
 from nodeward.base.go_json import go_json, with_float_integers
-from nodeward.controllers.controller import Tools
+from nodeward.controllers.controller import ControllerContext
+from nodeward.controllers.pods.controller_ref_manager import ControllerRefManager, controller_reference
 from nodeward.controllers.pods.index import OwnerIndex
-from nodeward.controllers.pods.ownership import Claims, controller_reference
 from nodeward.controllers.pods.template_hash import safe_encoded, template_hash
 from nodeward.rules.selectors import Labels
 
@@ -46,7 +46,7 @@ W = TypeVar("W", DaemonSet, StatefulSet)
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class RevisionHistory:
     """What one look found: the revision of the current template, and all others, oldest first."""
 
     current: ControllerRevision
@@ -58,7 +58,7 @@ class History:
 
 
 def data_of(owner: DaemonSet | StatefulSet) -> bytes:
-    """What puts the owner's template back when it is sent as a strategic merge patch, as upstream writes it."""
+    """Return the strategic merge patch that puts the owner's template back, as upstream writes it."""
     tree: Any = {"spec": {"template": {**to_tree(owner.spec.template), "$patch": "replace"}}}
     if isinstance(owner, StatefulSet):
         tree = with_float_integers(tree)
@@ -66,7 +66,7 @@ def data_of(owner: DaemonSet | StatefulSet) -> bytes:
 
 
 def hash_of_data(data: bytes, collision_count: int) -> str:
-    """The end of the name of a stateful set's revision: FNV-1 of its data and the count, in letters fit for names."""
+    """Return the suffix of a stateful set's revision name: FNV-1 of its data and the count, in safe letters."""
     number = _FNV_BASIS
     for byte in (*data, *str(collision_count).encode()):
         number = (number * _FNV_PRIME & 0xFFFFFFFF) ^ byte
@@ -74,7 +74,7 @@ def hash_of_data(data: bytes, collision_count: int) -> str:
 
 
 def template_of(revision: ControllerRevision) -> PodTemplateSpec | None:
-    """The template it remembers; None if what it holds is no such patch."""
+    """Return the template it remembers; None if what it holds is no such patch."""
     try:
         tree = revision.data["spec"]["template"]
         return from_tree({key: value for key, value in tree.items() if key != "$patch"}, PodTemplateSpec)
@@ -83,7 +83,7 @@ def template_of(revision: ControllerRevision) -> PodTemplateSpec | None:
 
 
 def by_number(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
-    """Oldest first."""
+    """Sort revisions, oldest first."""
     return sorted(
         revisions,
         key=lambda each: (each.revision, each.metadata.creation_timestamp or "", each.metadata.name),
@@ -93,7 +93,7 @@ def by_number(revisions: Iterable[ControllerRevision]) -> list[ControllerRevisio
 def forgettable(
     old: Sequence[ControllerRevision], limit: int | None, in_use: Collection[str]
 ) -> list[ControllerRevision]:
-    """Those of `old` (oldest first) beyond the limit that are not in use, by name. What is in use does not count."""
+    """Return those of `old` (oldest first) beyond the limit that are not in use; those in use do not count."""
     unused = [each for each in old if each.metadata.name not in in_use]
     return unused[: max(0, len(unused) - (_DEFAULT_LIMIT if limit is None else limit))]
 
@@ -101,15 +101,15 @@ def forgettable(
 class Revisions(Generic[W]):
     """Reads and writes the histories of one kind of owner."""
 
-    def __init__(self, tools: Tools, type_: type[W], label: str) -> None:
+    def __init__(self, context: ControllerContext, type_: type[W], label: str) -> None:
         """`label`: where a revision keeps its own hash."""
-        self._client = tools.client
+        self._client = context.client
         self._label = label
-        self._index = OwnerIndex(tools.informers, ControllerRevision)
-        self._claims = Claims(tools.client, type_, ControllerRevision)
+        self._index = OwnerIndex(context.informers, ControllerRevision)
+        self._claims = ControllerRefManager(context.client, type_, ControllerRevision)
 
-    async def look(self, owner: W, selector: Labels) -> History:
-        """The history of `owner`, with its current template in it and numbered."""
+    async def look(self, owner: W, selector: Labels) -> RevisionHistory:
+        """Return the history of `owner`, with its current template in it and numbered."""
         meta: ObjectMeta = owner.metadata
         candidates = [*self._index.controlled_by(meta.uid), *self._index.orphans(meta.namespace)]
         known = by_number(await self._claims.claim(owner, selector, candidates))
@@ -122,16 +122,16 @@ class Revisions(Generic[W]):
         number = max((each.revision for each in old), default=0) + 1
         if not same:
             current, collisions = await self._create(owner, number)
-            return History(current, old, (), collisions)
+            return RevisionHistory(current, old, (), collisions)
         current = same[-1]
         if current.revision < number:
             # What it holds may not change, not even by a byte.
             held = msgspec.Raw(go_json(current.data))
             current = await self._client.update(msgspec.structs.replace(current, revision=number, data=held))
-        return History(current, old, same[:-1], owner.status.collision_count)
+        return RevisionHistory(current, old, same[:-1], owner.status.collision_count)
 
     def hash_of(self, revision: ControllerRevision) -> str:
-        """Its own hash; the name serves as one where nobody wrote it down."""
+        """Return the hash of a revision; the name serves as one where no label has it."""
         return revision.metadata.labels.get(self._label) or revision.metadata.name
 
     async def forget(self, revisions: Iterable[ControllerRevision]) -> None:

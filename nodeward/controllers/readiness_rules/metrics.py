@@ -15,7 +15,7 @@ _BOOTSTRAP: Final = (1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0)
 Look = Callable[[], Mapping[tuple[str, ...], float]]
 
 
-class Measures:
+class ReadinessRuleMetrics:
     """`held_and_released` and `by_state` are asked when somebody looks."""
 
     def __init__(self, metrics: Metrics, rules: Look, held_and_released: Look, by_state: Look) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from nodeward.api.meta import ObjectMeta
 from nodeward.base.duration import SECOND_NS
-from nodeward.controllers.pods.patience import Patience
+from nodeward.controllers.pods.creation_backoff import CreationBackoff
 from nodeward.machinery.backoff import Curve
 from nodeward.machinery.clock import VirtualClock
 
 OWNER = ObjectMeta(uid="u", generation=1)
 
 
-def patience() -> tuple[Patience[str], VirtualClock]:
+def patience() -> tuple[CreationBackoff[str], VirtualClock]:
     clock = VirtualClock()
-    return Patience(clock, Curve(initial=1.0, cap=8.0)), clock
+    return CreationBackoff(clock, Curve(initial=1.0, cap=8.0)), clock
 
 
 def test_waits_grow_to_the_cap() -> None:

@@ -1,7 +1,8 @@
 """A connection that switches protocols, seen from the client: one request, its answer, then bytes both ways.
 
-`upgrade` connects, sends the request and reads the answer's head. What comes of it is a `Switched` connection, whose
-bytes mean whatever the two ends agreed on, or the `Response` of a server that did not switch.
+Used for exec, attach and port-forward: by the API server towards a kubelet, by the kubelet towards a CRI runtime.
+`upgrade` connects, sends the request and reads the head of the answer. It returns an `UpgradedConnection`, whose bytes
+mean whatever the two ends agreed on, or the `Response` of a server that did not switch.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _HIGH_WATER: Final = 256 << 10
 _GOODBYE_SECONDS: Final = 1.0
 
 
-class Switched:
+class UpgradedConnection:
     """Bytes both ways; `headers` are those of the answer that switched."""
 
     def __init__(
@@ -41,7 +42,7 @@ class Switched:
         self._writer = writer
 
     async def read(self) -> bytes:
-        """What comes next; nothing once the other end has closed or is gone."""
+        """Return what comes next; nothing once the other end has closed or is gone."""
         if self._early:
             early, self._early = self._early, b""
             return early
@@ -73,10 +74,10 @@ class Switched:
 
 async def upgrade(
     host: str, port: int, tls: ssl.SSLContext | None, request: Request, clock: Clock, *, seconds: float = 30.0
-) -> Switched | Response:
+) -> UpgradedConnection | Response:
     """Ask to switch. Raises `ConnectionFailed` when there is no answer."""
     writer: asyncio.StreamWriter | None = None
-    switched: Switched | None = None
+    switched: UpgradedConnection | None = None
     try:
         async with clock.timeout(seconds):
             goodbye = None if tls is None else _GOODBYE_SECONDS
@@ -86,7 +87,7 @@ async def upgrade(
             answer = _Answer()
             early = await answer.read(reader)
         if answer.status == 101:
-            switched = Switched(answer.headers, early, reader, writer)
+            switched = UpgradedConnection(answer.headers, early, reader, writer)
             return switched
         return Response(answer.status, answer.headers, bytes(answer.body[:_MOST_REFUSAL]))
     except TimeoutError:

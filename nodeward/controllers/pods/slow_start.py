@@ -13,27 +13,27 @@ from nodeward.base.errors import WorldError
 FIRST_BATCH: Final = 1
 
 
-class Outcome(NamedTuple):
+class BatchResult(NamedTuple):
     done: int
     #: The first failure; what came after the batch it was in has not been tried.
     error: ApiError | WorldError | None
 
 
-async def in_growing_batches(count: int, act: Callable[[], Awaitable[object]]) -> Outcome:
+async def in_growing_batches(count: int, act: Callable[[], Awaitable[object]]) -> BatchResult:
     """Call `act` `count` times: once, then twice at the same time, then four times, until one fails."""
     done, size = 0, min(count, FIRST_BATCH)
     while size > 0:
         failures = await at_once(size, lambda _: act())
         done += size - len(failures)
         if failures:
-            return Outcome(done, failures[0])
+            return BatchResult(done, failures[0])
         count -= size
         size = min(2 * size, count)
-    return Outcome(done, None)
+    return BatchResult(done, None)
 
 
 async def at_once(count: int, act: Callable[[int], Awaitable[object]]) -> list[ApiError | WorldError]:
-    """`act(0)` to `act(count - 1)` at the same time; what the API or the world refused."""
+    """Run `act(0)` to `act(count - 1)` at the same time; return what the API or the world refused."""
     failures: list[ApiError | WorldError] = []
 
     async def attempt(number: int) -> None:
