@@ -58,6 +58,6 @@ class Aggregation:
                 try:
                     await self.settle()
                 except ApiError as error:
-                    LOG.warning("aggregated roles are behind: %s", error)
+                    LOG.warning("aggregated roles could not be updated: %s", error)
         finally:
             self._stop()

@@ -102,7 +102,7 @@ class Hub:
         try:
             return await self.store.range(ROOT, revision=start)
         except Compacted as gone:
-            LOG.info("events are replayed from revision %d on: %s", gone.compacted, gone)
+            LOG.info("events are replayed only from revision %d on: %s", gone.compacted, gone)
             oldest = gone.compacted
         try:
             return await self.store.range(ROOT, revision=oldest)
@@ -221,12 +221,12 @@ class Hub:
                 await self._read()
                 return
             except Compacted as gap:
-                LOG.warning("events were lost, everything is listed again: %s", gap)
+                LOG.warning("store events were lost, all resources are listed again: %s", gap)
                 has_gap = True
             except StoreClosed:
                 raise
             except StoreUnavailable as error:
-                LOG.warning("following the store broke off at revision %d: %s", self.revision, error)
+                LOG.warning("the watch of the store failed at revision %d: %s", self.revision, error)
             if self.revision > known:
                 delay = FIRST_DELAY_SECONDS
             await self._clock.sleep(delay)
@@ -255,7 +255,7 @@ class Hub:
         """Fail all waiters, since no event will come any more."""
         error = None if pump.cancelled() else pump.exception()
         if error is not None:
-            LOG.error("the store is no longer followed", exc_info=error)
+            LOG.error("the watch of the store has ended", exc_info=error)
         self._fail(error or RuntimeError("this server is stopping"))
 
     def _fail(self, error: BaseException) -> None:

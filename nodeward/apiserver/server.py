@@ -182,7 +182,7 @@ class ApiServer:
             try:
                 await self._store.compact(previous)
             except StoreUnavailable as error:
-                LOG.warning("compaction has to wait: %s", error)
+                LOG.warning("compaction failed and is tried again later: %s", error)
                 continue
             previous = self.hub.revision
 
@@ -192,7 +192,7 @@ class ApiServer:
             try:
                 await repair(self.env, client, port=self._port)
             except ApiError as error:
-                LOG.warning("what every cluster has cannot be looked after: %s", error)
+                LOG.warning("bootstrap objects could not be created again: %s", error)
 
     @property
     def _port(self) -> int:

@@ -55,10 +55,10 @@ def _server_flags(parser: argparse.ArgumentParser) -> None:
     )
     version_flags(parser, "kube-apiserver", ", for example AllBeta=true")
     parser.add_argument(
-        "--enable-admission-plugins", default="", metavar="NAME,...", help="admission plugins to switch on"
+        "--enable-admission-plugins", default="", metavar="NAME,...", help="admission plugins to enable"
     )
     parser.add_argument(
-        "--disable-admission-plugins", default="", metavar="NAME,...", help="admission plugins to switch off"
+        "--disable-admission-plugins", default="", metavar="NAME,...", help="admission plugins to disable"
     )
     parser.add_argument(
         "--token-auth-file",
@@ -70,7 +70,7 @@ def _server_flags(parser: argparse.ArgumentParser) -> None:
         "--anonymous-auth",
         choices=("true", "false"),
         default="true",
-        help="whether requests without credentials are requests of system:anonymous (default true)",
+        help="treat requests without credentials as system:anonymous (default true); otherwise answer 401",
     )
     parser.add_argument(
         "--service-cluster-ip-range",
@@ -89,7 +89,7 @@ def _server_flags(parser: argparse.ArgumentParser) -> None:
         "--verbose",
         action="count",
         default=0,
-        help="tell of the start, of writes and of refusals; -vv of every request",
+        help="log the start, writes and refusals; -vv: every request",
     )
 
 
@@ -118,7 +118,7 @@ def _up(parser: argparse.ArgumentParser) -> None:
         "--runtime",
         choices=("process", "sim"),
         default="process",
-        help="what the first node runs: real processes (the default), or simulated containers as the others",
+        help="the runtime of the first node: real processes (the default), or simulated containers as on the others",
     )
     parser.add_argument(
         "--fleet-config",
@@ -126,12 +126,8 @@ def _up(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a file that describes pools of nodes, instead of --nodes",
     )
-    parser.add_argument(
-        "--no-scheduler", action="store_true", help="leave pods to a scheduler you run yourself"
-    )
-    parser.add_argument(
-        "--no-controllers", action="store_true", help="leave objects to controllers you run yourself"
-    )
+    parser.add_argument("--no-scheduler", action="store_true", help="run no scheduler")
+    parser.add_argument("--no-controllers", action="store_true", help="run no controllers")
     parser.add_argument(
         "--controllers",
         default="*",
@@ -179,14 +175,14 @@ def _features(parser: argparse.ArgumentParser) -> None:
         help=f"the version of the kubelet, 1.34 to 1.38 (default {DEFAULT_VERSION})",
     )
     discover.add_argument(
-        "--feature-gates", default="", metavar="NAME=BOOL,...", help="feature gates, as a kubelet takes them"
+        "--feature-gates", default="", metavar="NAME=BOOL,...", help="feature gates of the kubelet"
     )
     discover.add_argument(
         "--config",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a setting of the node a feature asks for, such as runtime.mountOptions=true; may be repeated",
+        help="a node setting that a feature needs, such as runtime.mountOptions=true; may be repeated",
     )
     infer = question("infer", "which features a pod needs to be placed, or to be changed")
     infer.add_argument(
@@ -196,7 +192,7 @@ def _features(parser: argparse.ArgumentParser) -> None:
         "--old",
         default="",
         metavar="OLD.yaml",
-        help="the pod as it was: tell what the change to POD.yaml needs",
+        help="the pod before the change: print what the change to POD.yaml needs",
     )
     match = question(
         "match", "whether nodes have what a pod needs; exit code 1 if one has not, 2 if it cannot be told"
@@ -243,7 +239,7 @@ def _why(parser: argparse.ArgumentParser) -> None:
         "--feature-gates", default="", metavar="NAME=BOOL,...", help="feature gates of the scheduler"
     )
     parser.add_argument(
-        "--as-if-pending", action="store_true", help="explain a pod that has its node already, too"
+        "--as-if-pending", action="store_true", help="also explain a pod that is already bound"
     )
     parser.add_argument("--all", action="store_true", help="list every node, however many there are")
     parser.add_argument(
@@ -253,7 +249,7 @@ def _why(parser: argparse.ArgumentParser) -> None:
 
 def _tolerations(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-n", "--namespace", default="", metavar="NAMESPACE", help="look at one namespace (default: all)"
+        "-n", "--namespace", default="", metavar="NAMESPACE", help="only this namespace (default: all)"
     )
     connection_flags(parser)
     parser.add_argument(
@@ -275,7 +271,7 @@ def _scheduler(parser: argparse.ArgumentParser) -> None:
         "--bind-address",
         default="127.0.0.1",
         metavar="IP",
-        help="where /healthz, /livez, /readyz and /metrics answer whoever asks (default 127.0.0.1)",
+        help="the address of /healthz, /livez, /readyz and /metrics, without authentication (default 127.0.0.1)",
     )
     parser.add_argument(
         "--secure-port",
@@ -285,7 +281,7 @@ def _scheduler(parser: argparse.ArgumentParser) -> None:
         help=f"their port, with a certificate made for the run; 0: no pages (default {DEFAULT_SCHEDULER_PORT})",
     )
     parser.add_argument(
-        "-v", "--verbose", action="count", default=0, help="tell what happens; -vv tells more"
+        "-v", "--verbose", action="count", default=0, help="log what happens; -vv: in more detail"
     )
 
 
@@ -306,7 +302,7 @@ def _bench(parser: argparse.ArgumentParser) -> None:
 
 def _report_readiness(parser: argparse.ArgumentParser) -> None:
     connection_flags(parser)
-    parser.add_argument("-v", "--verbose", action="store_true", help="tell of everything")
+    parser.add_argument("-v", "--verbose", action="store_true", help="log everything")
 
 
 _REPORT_READINESS: Final = """\

@@ -44,7 +44,7 @@ def _map_flag(parser: argparse.ArgumentParser) -> None:
 
 def _verbose(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-v", "--verbose", action="count", default=0, help="tell what happens; -vv tells more"
+        "-v", "--verbose", action="count", default=0, help="log what happens; -vv: in more detail"
     )
 
 
@@ -61,13 +61,13 @@ def _one_node(parser: argparse.ArgumentParser) -> None:
         "--runtime",
         choices=("process", "cri", "sim"),
         default="process",
-        help="what runs containers: local processes (the default), a CRI runtime, or nothing at all",
+        help="the runtime: local processes (the default), CRI, or simulated containers",
     )
     node.add_argument(
         "--cri-socket",
         default="",
         metavar="PATH",
-        help="where the CRI runtime listens (default: what --config says, else containerd's usual socket)",
+        help="the socket of the CRI runtime (default: from --config, else containerd's usual socket)",
     )
     node.add_argument(
         "--root-dir",
@@ -85,15 +85,13 @@ def _one_node(parser: argparse.ArgumentParser) -> None:
         type=port,
         default=None,
         metavar="PORT",
-        help="where the API server asks for logs and commands (default: what --config says, else 10250)",
+        help="the port of the kubelet's server, for logs and exec (default: from --config, else 10250)",
     )
 
 
 def kubelet_flags(parser: argparse.ArgumentParser) -> None:
     fleet = parser.add_argument_group("a fleet of simulated nodes")
-    fleet.add_argument(
-        "--fleet", type=number, default=0, metavar="N", help="run N simulated nodes, all alike"
-    )
+    fleet.add_argument("--fleet", type=number, default=0, metavar="N", help="run N equal simulated nodes")
     fleet.add_argument(
         "--fleet-config", default="", metavar="FILE", help="run the pools of simulated nodes a file describes"
     )
@@ -101,7 +99,7 @@ def kubelet_flags(parser: argparse.ArgumentParser) -> None:
         "--fleet-name",
         default="sim",
         metavar="POOL",
-        help="what the nodes of --fleet are called: POOL-0 (default sim)",
+        help="the name of the pool of --fleet; its nodes are POOL-0, POOL-1, ... (default sim)",
     )
     fleet.add_argument(
         "--fleet-map",
@@ -116,7 +114,7 @@ def kubelet_flags(parser: argparse.ArgumentParser) -> None:
         "--healthz-bind-address",
         default="",
         metavar="IP",
-        help="where /healthz and /metrics answer (default: what --config says, else 127.0.0.1)",
+        help="the address of /healthz and /metrics (default: from --config, else 127.0.0.1)",
     )
     parser.add_argument(
         "--healthz-port",
@@ -143,7 +141,7 @@ def controllers_flags(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="true",
         default="false",
-        help="whether each controller acts as its own service account (default false: all as the kubeconfig says)",
+        help="let each controller act as its own service account (default false: all as the kubeconfig's user)",
     )
     parser.add_argument(
         "--root-ca-file",
@@ -156,7 +154,7 @@ def controllers_flags(parser: argparse.ArgumentParser) -> None:
         "--bind-address",
         default="127.0.0.1",
         metavar="IP",
-        help="where /healthz, /livez, /readyz and /metrics answer whoever asks (default 127.0.0.1)",
+        help="the address of /healthz, /livez, /readyz and /metrics, without authentication (default 127.0.0.1)",
     )
     parser.add_argument(
         "--secure-port",
@@ -218,16 +216,16 @@ def fleet_flags(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=0,
         metavar="N",
-        help="restart so many kubelets at a time (default: a tenth)",
+        help="kubelets to restart at a time (default: a tenth)",
     )
     upgrade.add_argument(
         "--pause",
         default="",
         metavar="DURATION",
-        help="wait so long before the next ones, such as 30s (default 1s)",
+        help="wait between restarts, such as 30s (default 1s)",
     )
     scale = action("scale", "change how many nodes a pool has; the last ones go first", "POOL")
-    scale.add_argument("nodes", type=number, metavar="N", help="how many nodes")
+    scale.add_argument("nodes", type=number, metavar="N", help="the number of nodes")
     action("cut-off", "take the network of a node away", "NODE")
     action("reconnect", "give a node its network back", "NODE")
     action("reboot", "reboot a node: its containers end, and it has another boot id", "NODE")

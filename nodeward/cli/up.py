@@ -178,7 +178,7 @@ def _kubelet_access(pki: Pki) -> KubeletAccess:
 def _tell(wanted: ServerOptions) -> None:
     """Log what `-v` shows at the start."""
     LOG.info("store %s, certificates in %s", wanted.store_text, wanted.home / "pki")
-    LOG.info("services get addresses of %s", wanted.service_cidr)
+    LOG.info("service addresses: %s", wanted.service_cidr)
     LOG.info("admission plugins: %s", ", ".join(wanted.admission))
     usual = {name: is_on for name, _, is_on in Gates.of(wanted.gates.version)}
     changed = [f"{name}={is_on}" for name, _, is_on in wanted.gates if is_on != usual[name]]
