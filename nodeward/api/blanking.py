@@ -27,7 +27,7 @@ def blank(obj: Any, paths: Iterable[Path]) -> list[str]:
 
 
 def is_set(obj: Any, paths: Iterable[Path]) -> bool:
-    """Whether any of these fields has a value other than its empty one."""
+    """Tell whether any of these fields has a value other than its empty one."""
     return any(True for path in paths for _ in _set_fields(obj, path, ""))
 
 

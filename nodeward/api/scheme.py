@@ -251,7 +251,7 @@ class Scheme:
         return self._by_type[type_]
 
     def groups(self) -> tuple[str, ...]:
-        """The groups, in the order discovery lists them, core first."""
+        """Return the groups, in the order discovery lists them, core first."""
         return tuple(dict.fromkeys(kind.group for kind in self.kinds))
 
 

@@ -37,7 +37,7 @@ def canonical_time(text: str) -> str:
 
 
 def canonical_micro_time(text: str) -> str:
-    """A `MicroTime` as it is kept."""
+    """Return a `MicroTime` in its stored form."""
     if _KEPT_MICRO.fullmatch(text):
         # As heartbeats send it, thousands in a second.
         try:

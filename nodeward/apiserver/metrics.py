@@ -95,7 +95,7 @@ class ApiServerMetrics:
         self._version: tuple[str, ...] = ()
 
     def include(self, component: Collector) -> None:
-        """Also show the metrics of a component in the same process that has no /metrics of its own."""
+        """Add the metrics of a component in the same process that has no /metrics of its own."""
         self._components.append(component)
 
     def exclude(self, component: Collector) -> None:

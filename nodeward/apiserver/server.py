@@ -75,7 +75,7 @@ class ApiServer:
     def __init__(
         self, store: Store, clock: Clock, chance: Chance, settings: Settings, *, owns_store: bool = True
     ) -> None:
-        """`owns_store`: the store is opened and closed with the server; else it is open before and after."""
+        """Assemble a server. `owns_store`: open and close the store with the server; else it stays open."""
         self._store = store
         self._owns_store = owns_store
         self._clock = clock

@@ -40,7 +40,7 @@ class _Place:
         return {}
 
     def arguments(self) -> tuple[str, tuple[str, ...]]:
-        """How to complete positional arguments: -W, -f or -d of compgen, and the words."""
+        """Return how to complete positional arguments: -W, -f or -d of compgen, and the words."""
         if self.below:
             return "-W", tuple(self.below)
         positional = [action for action in self.parser._actions if not action.option_strings]

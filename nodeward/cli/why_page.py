@@ -111,12 +111,12 @@ def _rejected(nodes: Sequence[NodeExplanation], *, one_by_one: bool) -> list[str
 
 
 def _reasons(node: NodeExplanation) -> tuple[PluginRejection, ...]:
-    """What nodes that share a line have in common: everything but what plugins note of single nodes."""
+    """Return what nodes on one line have in common: everything but notes about single nodes."""
     return tuple(replace(verdict, notes=()) for verdict in node.verdicts)
 
 
 def _told(verdicts: Sequence[PluginRejection]) -> Sequence[str]:
-    """What one plugin says of the nodes of one group: what exactly, where it can tell, else its reasons."""
+    """Return what one plugin says of a group of nodes: its exact note if it has one, else its reasons."""
     notes = Counter(note for verdict in verdicts for note in verdict.notes)
     if not notes:
         return verdicts[0].reasons

@@ -145,7 +145,8 @@ def test_a_feature_that_has_ended_is_declared_no_more() -> None:
 
 #: Who may read a node's list, and what for. Anybody else asks the library.
 READERS = {
-    "nodeward/api/": "the field itself: its type, its validation, its storage",
+    "nodeward/api/": "the field itself: its type, its storage",
+    "nodeward/validation/core/node.py": "the validation of the field",
     "nodeward/features/declared/": "the library",
     "nodeward/apiserver/resources/nodes.py": "drops the field if the feature is off",
     "nodeward/apiserver/admission/node_declared_feature_validator.py": "slices: a named direct consumer",

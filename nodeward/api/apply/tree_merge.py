@@ -135,8 +135,10 @@ def _removed_fields(value: dict[str, Any], fields: FieldSet, schema: Schema) -> 
 
 
 def with_parents(fields: FieldSet, schema: Schema | None) -> FieldSet:
-    """The set with every declared field that something of the set is inside of: these are never owned for themselves,
-    but have to go when nothing is left inside."""
+    """Return the set with every declared field that has a field of the set inside.
+
+    Such a parent is never owned for itself, but is removed when nothing is left inside.
+    """
     result: FieldSet = {}
     for element, node in fields.items():
         inner: Schema | None = None

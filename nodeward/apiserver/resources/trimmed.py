@@ -47,7 +47,7 @@ class EndpointSlices(Strategy):
 
 
 def _drop_topology(endpoints: EndpointSlice, known: set[str]) -> None:
-    """`known`: the nodes that the topology of the stored object names."""
+    """Drop the deprecated topology. `known`: the nodes that the topology of the stored object names."""
     for endpoint in endpoints.endpoints:
         name = endpoint.deprecated_topology.get(_HOSTNAME)
         if endpoint.node_name is None and name and name in known and not dns_subdomain(name):
