@@ -175,7 +175,7 @@ def form(form: Form) -> Rule:
     return lambda value, path: check_form(value, path, form)
 
 
-def name(form: Form) -> Rule:
+def named(form: Form) -> Rule:
     """The rule of a field that must be set and have the form."""
     return lambda value, path: check_name(value, path, form)
 
@@ -183,6 +183,11 @@ def name(form: Form) -> Rule:
 def unless_empty(rule: Rule) -> Rule:
     """The rule, for a field that may be empty."""
     return lambda value, path: rule(value, path) if value else []
+
+
+def unless_none(rule: Rule) -> Rule:
+    """The rule, for a field that may be unset."""
+    return lambda value, path: [] if value is None else rule(value, path)
 
 
 def one_of(*values: str) -> Rule:

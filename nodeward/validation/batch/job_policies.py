@@ -36,7 +36,7 @@ from nodeward.validation.checks import (
     check_qualified,
     check_size,
     check_subdomain,
-    name,
+    named,
 )
 from nodeward.validation.meta.unions import validate_exactly_one
 
@@ -153,7 +153,7 @@ def _success_rule(rule: SuccessPolicyRule, completions: int, path: FieldPath) ->
     return errors
 
 
-_TOPOLOGY: Final = Fields(TopologyConstraint, key=name(label_key_faults))
+_TOPOLOGY: Final = Fields(TopologyConstraint, key=named(label_key_faults))
 
 
 def validate_job_scheduling(
@@ -190,7 +190,7 @@ def validate_job_scheduling(
 
 _CLAIM: Final = Fields(
     WorkloadPodGroupResourceClaim,
-    name=name(dns_label),
+    name=named(dns_label),
     resource_claim_name=check_subdomain,
     resource_claim_template_name=check_subdomain,
 )

@@ -16,7 +16,7 @@ from nodeward.validation.checks import (
     check_qualified,
     check_subdomain,
     choice,
-    name,
+    named,
     unless_empty,
 )
 from nodeward.validation.core.endpoints_addresses import validate_endpoint_ip
@@ -59,7 +59,7 @@ _PORT: Final = Fields(
 
 
 def _port(port: EndpointPort, needs_name: bool, path: FieldPath) -> list[FieldError]:
-    check = name(dns_label) if needs_name else unless_empty(check_label)
+    check = named(dns_label) if needs_name else unless_empty(check_label)
     return check(port.name, path.child("name")) + _PORT(port, path)
 
 

@@ -8,7 +8,7 @@ from nodeward.api.core_v1.node import ConfigMapNodeConfigSource, NodeConfigSourc
 from nodeward.base.fielderror import FieldError, forbidden, invalid, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import config_key, dns_label, dns_subdomain
-from nodeward.validation.checks import Fields, name
+from nodeward.validation.checks import Fields, named
 
 
 def validate_config_source(source: NodeConfigSource, path: FieldPath, *, in_spec: bool) -> list[FieldError]:
@@ -19,9 +19,9 @@ def validate_config_source(source: NodeConfigSource, path: FieldPath, *, in_spec
 
 _KEY: Final = Fields(
     ConfigMapNodeConfigSource,
-    namespace=name(dns_label),
-    name=name(dns_subdomain),
-    kubelet_config_key=name(config_key),
+    namespace=named(dns_label),
+    name=named(dns_subdomain),
+    kubelet_config_key=named(config_key),
 )
 
 

@@ -19,7 +19,7 @@ from nodeward.validation.checks import (
     between,
     check_label,
     check_present,
-    name,
+    named,
     unless_empty,
 )
 from nodeward.validation.meta.paths import validate_no_backsteps
@@ -44,7 +44,7 @@ def _local_path(text: str, path: FieldPath) -> list[FieldError]:
 
 
 _SECRET: Final = Fields(SecretReference, name=check_present, namespace=check_present)
-_NAMED_SECRET: Final = Fields(SecretReference, name=name(dns_subdomain), namespace=name(dns_label))
+_NAMED_SECRET: Final = Fields(SecretReference, name=named(dns_subdomain), namespace=named(dns_label))
 _TARGET: Final = Fields(
     kinds.ISCSIPersistentVolumeSource,
     target_portal=check_present,
@@ -87,7 +87,7 @@ _azure_file: Final = Fields(
 _local: Final = Fields(kinds.LocalVolumeSource, path=_local_path)
 _storageos: Final = Fields(
     kinds.StorageOSPersistentVolumeSource,
-    volume_name=name(dns_label),
+    volume_name=named(dns_label),
     volume_namespace=unless_empty(check_label),
     secret_ref=_SECRET,
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from nodeward.api.core_v1.container import EnvFromSource, EnvVar, EnvVarSource
-from nodeward.api.core_v1.references import ConfigMapKeySelector, FileKeySelector, SecretKeySelector
+from nodeward.api.core_v1.references import ConfigMapKeySelector, FileKeySelector
 from nodeward.base.fielderror import FieldError, invalid, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import (
@@ -14,8 +16,8 @@ from nodeward.rules.names import (
     mask_trailing_dash,
     relaxed_env_name,
 )
-from nodeward.validation.checks import check_name
-from nodeward.validation.meta.paths import validate_no_backsteps
+from nodeward.validation.checks import Fields, Rule, check_form, check_name, check_subdomain, named
+from nodeward.validation.meta.paths import backstep_faults
 from nodeward.validation.pod.downward_api import ENV_FIELDS, validate_field_ref, validate_resource_ref
 from nodeward.validation.pod.options import PodOptions
 
@@ -43,21 +45,11 @@ def _name_faults(name: str, options: PodOptions) -> list[str]:
 def _value_from(source: EnvVarSource, value: str, path: FieldPath, options: PodOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     count = 0
-    if source.field_ref is not None:
-        count += 1
-        errors += validate_field_ref(source.field_ref, ENV_FIELDS, path.child("fieldRef"))
-    if source.resource_field_ref is not None:
-        count += 1
-        errors += validate_resource_ref(source.resource_field_ref, path.child("resourceFieldRef"))
-    if source.config_map_key_ref is not None:
-        count += 1
-        errors += _key(source.config_map_key_ref, path.child("configMapKeyRef"))
-    if source.secret_key_ref is not None:
-        count += 1
-        errors += _key(source.secret_key_ref, path.child("secretKeyRef"))
-    if source.file_key_ref is not None:
-        count += 1
-        errors += _file_key(source.file_key_ref, path.child("fileKeyRef"))
+    for field, json_name, rule in _SOURCES:
+        reference = getattr(source, field)
+        if reference is not None:
+            count += 1
+            errors += rule(reference, path.child(json_name))
     if count == 0:
         listed = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`"
         last = ", `secretKeyRef` or `fileKeyRef`" if options.env_files() else " or `secretKeyRef`"
@@ -69,19 +61,18 @@ def _value_from(source: EnvVarSource, value: str, path: FieldPath, options: PodO
     return errors
 
 
-def _key(selector: ConfigMapKeySelector | SecretKeySelector, path: FieldPath) -> list[FieldError]:
-    errors = [invalid(path.child("name"), selector.name, fault) for fault in dns_subdomain(selector.name)]
-    return errors + check_name(selector.key, path.child("key"), config_key)
-
-
-def _file_key(selector: FileKeySelector, path: FieldPath) -> list[FieldError]:
-    errors = check_name(selector.key, path.child("key"), relaxed_env_name)
-    errors += check_name(selector.volume_name, path.child("volumeName"), dns_label)
-    if not selector.path:
-        errors.append(required(path.child("path")))
-    else:
-        errors += validate_no_backsteps(selector.path, path.child("path"))
-    return errors
+_KEY: Final = Fields(ConfigMapKeySelector, name=check_subdomain, key=named(config_key))
+_FILE_KEY: Final = Fields(
+    FileKeySelector, key=named(relaxed_env_name), volume_name=named(dns_label), path=named(backstep_faults)
+)
+#: where the value of a variable may come from: the field, its JSON name, the rule
+_SOURCES: Final[tuple[tuple[str, str, Rule], ...]] = (
+    ("field_ref", "fieldRef", lambda ref, path: validate_field_ref(ref, ENV_FIELDS, path)),
+    ("resource_field_ref", "resourceFieldRef", validate_resource_ref),
+    ("config_map_key_ref", "configMapKeyRef", _KEY),
+    ("secret_key_ref", "secretKeyRef", _KEY),
+    ("file_key_ref", "fileKeyRef", _FILE_KEY),
+)
 
 
 def validate_env_from(sources: list[EnvFromSource], path: FieldPath, options: PodOptions) -> list[FieldError]:
@@ -89,21 +80,17 @@ def validate_env_from(sources: list[EnvFromSource], path: FieldPath, options: Po
     for i, source in enumerate(sources):
         at = path.index(i)
         if source.prefix:
-            faults = _name_faults(source.prefix, options)
-            errors += [invalid(at.child("prefix"), source.prefix, fault) for fault in faults]
-        named = [
-            (name, reference)
-            for name, reference in (("configMapRef", source.config_map_ref), ("secretRef", source.secret_ref))
-            if reference is not None
-        ]
-        for name, reference in named:
-            if not reference.name:
-                errors.append(required(at.child(name, "name")))
-            else:
-                faults = dns_subdomain(mask_trailing_dash(reference.name))
-                errors += [invalid(at.child(name, "name"), reference.name, fault) for fault in faults]
-        if not named:
+            errors += check_form(source.prefix, at.child("prefix"), lambda text: _name_faults(text, options))
+        references = {"configMapRef": source.config_map_ref, "secretRef": source.secret_ref}
+        found = {field: reference for field, reference in references.items() if reference is not None}
+        for field, reference in found.items():
+            errors += check_name(reference.name, at.child(field, "name"), _prefix_of_subdomain)
+        if not found:
             errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
-        elif len(named) > 1:
+        elif len(found) > 1:
             errors.append(invalid(path, "", "may not have more than one field specified at a time"))
     return errors
+
+
+def _prefix_of_subdomain(text: str) -> list[str]:
+    return dns_subdomain(mask_trailing_dash(text))

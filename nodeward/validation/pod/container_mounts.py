@@ -8,14 +8,13 @@ from nodeward.api.core_v1.container import VolumeDevice, VolumeMount
 from nodeward.api.core_v1.volume import Volume
 from nodeward.base.fielderror import (
     FieldError,
-    duplicate,
     forbidden,
     invalid,
     not_found,
     not_supported,
 )
 from nodeward.base.fieldpath import FieldPath
-from nodeward.validation.checks import check_one_of, check_present
+from nodeward.validation.checks import Distinct, check_each, check_one_of, check_present
 from nodeward.validation.meta.paths import backstep_faults, validate_descending
 from nodeward.validation.pod.options import AnyContainer
 
@@ -111,12 +110,10 @@ def _recursive(mount: VolumeMount, mode: str, path: FieldPath) -> list[FieldErro
 
 
 def _bind_options(options: list[str], path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for i, option in enumerate(options):
-        errors += check_one_of(option, path.index(i), _BIND_OPTIONS)
-        if option in options[:i]:
-            errors.append(duplicate(path.index(i), option))
-    return errors
+    seen = Distinct()
+    return check_each(
+        options, path, lambda option, at: check_one_of(option, at, _BIND_OPTIONS) + seen.add(option, at)
+    )
 
 
 def validate_devices(
@@ -126,30 +123,30 @@ def validate_devices(
     names: set[str] = set()
     paths: set[str] = set()
     mounted = {mount.name: mount.mount_path for mount in mounts}
+    mounted_paths = set(mounted.values())
     for i, device in enumerate(devices):
-        at = path.index(i)
         name, place = device.name, device.device_path
+        at, place_at = path.index(i).child("name"), path.index(i).child("devicePath")
         volume = volumes.get(name)
-        errors += check_present(name, at.child("name"))
+        errors += check_present(name, at)
         if name in names:
-            errors.append(invalid(at.child("name"), name, "must be unique"))
+            errors.append(invalid(at, name, "must be unique"))
         if volume is None:
-            errors.append(not_found(at.child("name"), name))
+            errors.append(not_found(at, name))
         elif volume.persistent_volume_claim is None and volume.ephemeral is None:
             detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-            errors.append(invalid(at.child("name"), name, detail))
-        errors += check_present(place, at.child("devicePath"))
+            errors.append(invalid(at, name, detail))
+        errors += check_present(place, place_at)
         if place in paths:
-            errors.append(invalid(at.child("devicePath"), place, "must be unique"))
+            errors.append(invalid(place_at, place, "must be unique"))
         if backstep_faults(place):
-            errors.append(invalid(at.child("devicePath"), place, "can not contain backsteps ('..')"))
+            errors.append(invalid(place_at, place, "can not contain backsteps ('..')"))
         else:
             paths.add(place)
         if name in mounted:
-            errors.append(invalid(at.child("name"), name, "must not already exist in volumeMounts"))
-        if place in mounted.values():
-            detail = "must not already exist as a path in volumeMounts"
-            errors.append(invalid(at.child("devicePath"), place, detail))
+            errors.append(invalid(at, name, "must not already exist in volumeMounts"))
+        if place in mounted_paths:
+            errors.append(invalid(place_at, place, "must not already exist as a path in volumeMounts"))
         if name:
             names.add(name)
     return errors

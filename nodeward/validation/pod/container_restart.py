@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodeward.api.core_v1.container import Container, ContainerResizePolicy, ContainerRestartRule
+from nodeward.api.core_v1.container import (
+    Container,
+    ContainerResizePolicy,
+    ContainerRestartRule,
+    ContainerRestartRuleOnExitCodes,
+)
 from nodeward.base.fielderror import (
     FieldError,
-    duplicate,
     forbidden,
     invalid,
     not_supported,
     required,
 )
 from nodeward.base.fieldpath import FieldPath
-from nodeward.validation.checks import check_choice, check_count, check_one_of
+from nodeward.validation.checks import Distinct, Fields, check_choice, check_count, check_one_of, one_of
 from nodeward.validation.pod.options import PodOptions
 
+_EXIT_CODES_LIMIT: Final = 255
 _POLICIES: Final = ("Always", "Never", "OnFailure")
-_OPERATORS: Final = ("In", "NotIn")
+_EXIT_CODES: Final = Fields(
+    ContainerRestartRuleOnExitCodes,
+    operator=one_of("In", "NotIn"),
+    values=lambda codes, path: check_count(codes, path, _EXIT_CODES_LIMIT),
+)
 _RESIZED: Final = ("cpu", "memory")
 _RESIZE_POLICIES: Final = ("NotRequired", "RestartContainer")
 _RULES_LIMIT: Final = 20
-_EXIT_CODES_LIMIT: Final = 255
 
 
 def validate_restart(container: Container, path: FieldPath, options: PodOptions) -> list[FieldError]:
@@ -59,25 +67,21 @@ def validate_init_restart(container: Container, path: FieldPath, options: PodOpt
 def _restart(
     policy: str | None, rules: list[ContainerRestartRule], path: FieldPath, options: PodOptions
 ) -> list[FieldError]:
-    errors: list[FieldError] = []
+    at = path.child("restartPolicy")
     if policy is None:
-        detail = "must specify restartPolicy when restart rules are used"
-        errors.append(required(path.child("restartPolicy"), detail))
-    elif policy not in _POLICIES:
-        errors.append(not_supported(path.child("restartPolicy"), policy, _POLICIES))
-    errors += check_count(rules, path.child("restartPolicyRules"), _RULES_LIMIT)
-    if not rules:
-        return errors
-    actions = ("Restart", "RestartAllContainers") if options.restart_all_containers() else ("Restart",)
+        errors = [required(at, "must specify restartPolicy when restart rules are used")]
+    else:
+        errors = check_one_of(policy, at, _POLICIES)
+    at = path.child("restartPolicyRules")
+    errors += check_count(rules, at, _RULES_LIMIT)
+    is_all_known = bool(rules) and options.restart_all_containers()
+    actions = ("Restart", "RestartAllContainers") if is_all_known else ("Restart",)
     for i, rule in enumerate(rules):
-        at = path.child("restartPolicyRules").index(i)
-        errors += check_one_of(rule.action, at.child("action"), actions)
-        codes = rule.exit_codes
-        if codes is None:
-            errors.append(required(at.child("exitCodes"), "must be specified"))
-            continue
-        errors += check_one_of(codes.operator, at.child("exitCodes", "operator"), _OPERATORS)
-        errors += check_count(codes.values, at.child("exitCodes", "values"), _EXIT_CODES_LIMIT)
+        errors += check_one_of(rule.action, at.index(i).child("action"), actions)
+        where = at.index(i).child("exitCodes")
+        errors += _EXIT_CODES(rule.exit_codes, where)
+        if rule.exit_codes is None:
+            errors.append(required(where, "must be specified"))
     return errors
 
 
@@ -85,11 +89,9 @@ def validate_resize_policy(
     policies: list[ContainerResizePolicy], pod_restart_policy: str, path: FieldPath
 ) -> list[FieldError]:
     errors: list[FieldError] = []
-    seen: set[str] = set()
+    seen = Distinct()
     for i, policy in enumerate(policies):
-        if policy.resource_name in seen:
-            errors.append(duplicate(path.index(i), policy.resource_name))
-        seen.add(policy.resource_name)
+        errors += seen.add(policy.resource_name, path.index(i))
         errors += check_choice(policy.resource_name, path, _RESIZED)
         errors += check_choice(policy.restart_policy, path, _RESIZE_POLICIES)
         if pod_restart_policy == "Never" and policy.restart_policy != "NotRequired":

@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from nodeward.api.core_v1.pod import EvictionResponder, PodSchedulingGate, PodSchedulingGroup, PodSpec
-from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid, not_found, required, too_many
+from nodeward.base.fielderror import FieldError, forbidden, invalid, not_found
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import dns_subdomain, label_key_faults
-from nodeward.validation.checks import check_qualified
+from nodeward.validation.checks import (
+    Distinct,
+    Fields,
+    check_count,
+    check_each,
+    check_not_negative,
+    check_qualified,
+    given,
+    named,
+)
 from nodeward.validation.pod.options import containers_of, containers_with_path
 
 _RESPONDERS: Final = 10
@@ -16,14 +25,9 @@ _HIGHEST_PRIORITY: Final = 100_000
 
 
 def validate_scheduling_gates(gates: list[PodSchedulingGate], path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    seen: set[str] = set()
-    for i, gate in enumerate(gates):
-        errors += check_qualified(gate.name, path.index(i))
-        if gate.name in seen:
-            errors.append(duplicate(path.index(i), gate.name))
-        seen.add(gate.name)
-    return errors
+    seen = Distinct()
+    names = [gate.name for gate in gates]
+    return check_each(names, path, lambda name, at: check_qualified(name, at) + seen.add(name, at))
 
 
 def validate_only_deleted_gates(
@@ -54,32 +58,24 @@ def validate_scheduling_group(group: PodSchedulingGroup, spec: PodSpec, path: Fi
 
 
 def validate_eviction_responders(responders: list[EvictionResponder], path: FieldPath) -> list[FieldError]:
-    if len(responders) > _RESPONDERS:
-        return [too_many(path, len(responders), _RESPONDERS)]
-    errors: list[FieldError] = []
-    seen: set[str] = set()
-    for i, responder in enumerate(responders):
-        if responder.name in seen:
-            errors.append(duplicate(path.index(i), responder))
-        seen.add(responder.name)
-    for i, responder in enumerate(responders):
-        at = path.index(i)
-        if not responder.name:
-            errors.append(required(at.child("name")))
-        else:
-            faults = list(label_key_faults(responder.name))
-            if not faults and "/" not in responder.name:
-                faults = ["must include a prefix (e.g. 'example.com/key')"]
-            errors += [invalid(at.child("name"), responder.name, fault) for fault in faults]
-        priority = responder.priority
-        if priority is None:
-            errors.append(required(at.child("priority")))
-        elif priority > _HIGHEST_PRIORITY:
-            detail = f"must be less than or equal to {_HIGHEST_PRIORITY}"
-            errors.append(invalid(at.child("priority"), priority, detail))
-        elif priority < 0:
-            errors.append(invalid(at.child("priority"), priority, "must be greater than or equal to 0"))
-    return errors
+    names = Distinct()
+    return check_count(responders, path, _RESPONDERS) or check_each(
+        responders, path, lambda item, at: names.add(item.name, at, item)
+    ) + check_each(responders, path, _RESPONDER)
+
+
+def _prefixed(name: str) -> list[str]:
+    needs_prefix = [] if "/" in name else ["must include a prefix (e.g. 'example.com/key')"]
+    return list(label_key_faults(name)) or needs_prefix
+
+
+def _priority(priority: int | None, path: FieldPath) -> list[FieldError]:
+    if priority is not None and priority > _HIGHEST_PRIORITY:
+        return [invalid(path, priority, f"must be less than or equal to {_HIGHEST_PRIORITY}")]
+    return given(priority, path) + check_not_negative(priority, path)
+
+
+_RESPONDER: Final = Fields(EvictionResponder, name=named(_prefixed), priority=_priority)
 
 
 def validate_file_key_volumes(spec: PodSpec, path: FieldPath) -> list[FieldError]:

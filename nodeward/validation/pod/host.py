@@ -8,7 +8,14 @@ from nodeward.api.core_v1.pod import HostAlias, PodSpec
 from nodeward.base.fielderror import FieldError, forbidden, invalid, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import dns_subdomain, dns_subdomain_with_underscore, size
-from nodeward.validation.checks import check_each, check_form, check_present, check_size, check_subdomain
+from nodeward.validation.checks import (
+    check_each,
+    check_form,
+    check_present,
+    check_size,
+    check_subdomain,
+    check_unset,
+)
 from nodeward.validation.meta.addresses import validate_ip
 from nodeward.validation.pod.options import PodOptions, containers_with_path
 
@@ -75,13 +82,10 @@ def validate_host_aliases(aliases: list[HostAlias], path: FieldPath, options: Po
 
 def validate_host_users(spec: PodSpec, path: FieldPath, options: PodOptions) -> list[FieldError]:
     """A pod with its own user namespace shares nothing else with the host."""
-    errors: list[FieldError] = []
-    if spec.host_network and not options.user_namespaces_with_host_network():
-        errors.append(forbidden(path.child("hostNetwork"), _WITHOUT_HOST_USERS))
-    if spec.host_pid:
-        errors.append(forbidden(path.child("HostPID"), _WITHOUT_HOST_USERS))
-    if spec.host_ipc:
-        errors.append(forbidden(path.child("HostIPC"), _WITHOUT_HOST_USERS))
+    is_on_network = spec.host_network and not options.user_namespaces_with_host_network()
+    errors = check_unset(
+        path, _WITHOUT_HOST_USERS, hostNetwork=is_on_network, HostPID=spec.host_pid, HostIPC=spec.host_ipc
+    )
     devices = [at for container, at in containers_with_path(spec, path) if container.volume_devices]
     if devices and not options.user_namespaces_with_devices():
         errors += [forbidden(at.child("volumeDevices"), _WITHOUT_HOST_USERS) for at in devices]

@@ -11,16 +11,24 @@ from typing import Final
 
 from nodeward.api.core_v1.container import AppArmorProfile, SeccompProfile, SecurityContext
 from nodeward.api.core_v1.pod import PodSecurityContext, PodSpec
-from nodeward.base.fielderror import FieldError, duplicate, invalid, not_supported, required
+from nodeward.base.fielderror import FieldError, duplicate, invalid, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import group_id, size, user_id
-from nodeward.validation.checks import check_form, check_one_of, check_size
+from nodeward.validation.checks import (
+    Fields,
+    check_one_of,
+    check_present,
+    check_size,
+    each,
+    form,
+    one_of,
+    unless_none,
+)
 from nodeward.validation.meta.paths import validate_descending
 from nodeward.validation.pod.options import PodOptions
 from nodeward.validation.pod.security_windows import validate_windows_options
 
 PROFILE_TYPES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
-_PROC_MOUNTS: Final = ("Default", "Unmasked")
 _APPARMOR_PROFILE_LIMIT: Final = 4095
 _SYSCTL_LIMIT: Final = 253
 _SYSCTL: Final = "([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -45,15 +53,11 @@ def validate_security_context(
     context: SecurityContext, path: FieldPath, *, host_users: bool, options: PodOptions
 ) -> list[FieldError]:
     """A container's."""
-    errors = check_form(context.run_as_user, path.child("runAsUser"), user_id)
-    errors += check_form(context.run_as_group, path.child("runAsGroup"), group_id)
-    if context.proc_mount is not None:
-        at = path.child("procMount")
-        errors += check_one_of(context.proc_mount, at, _PROC_MOUNTS)
-        if host_users and context.proc_mount == "Unmasked":
-            errors.append(invalid(at, context.proc_mount, "`hostUsers` must be false to use `Unmasked`"))
-    if context.seccomp_profile is not None:
-        errors += validate_seccomp(context.seccomp_profile, path.child("seccompProfile"))
+    errors = _CONTAINER(context, path)
+    if host_users and context.proc_mount == "Unmasked":
+        detail = "`hostUsers` must be false to use `Unmasked`"
+        errors.append(invalid(path.child("procMount"), context.proc_mount, detail))
+    errors += validate_seccomp(context.seccomp_profile, path.child("seccompProfile"))
     if context.allow_privilege_escalation is False:
         if context.privileged:
             detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
@@ -62,85 +66,86 @@ def validate_security_context(
         if "CAP_SYS_ADMIN" in added and not options.sys_admin_without_escalation():
             detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
             errors += [invalid(path, context, detail) for name in added if name == "CAP_SYS_ADMIN"]
-    if context.windows_options is not None:
-        errors += validate_windows_options(context.windows_options, path.child("windowsOptions"))
-    if context.app_armor_profile is not None:
-        errors += validate_apparmor(context.app_armor_profile, path.child("appArmorProfile"))
-    return errors
+    return errors + _PROFILES(context, path)
 
 
 def validate_pod_security_context(
     context: PodSecurityContext, spec: PodSpec, path: FieldPath, options: PodOptions
 ) -> list[FieldError]:
     """A whole pod's."""
-    errors: list[FieldError] = []
-    for name, number in (
-        ("fsGroup", context.fs_group),
-        ("runAsUser", context.run_as_user),
-        ("runAsGroup", context.run_as_group),
-    ):
-        errors += check_form(number, path.child(name), user_id)
-    for i, group in enumerate(context.supplemental_groups):
-        errors += check_form(group, path.child("supplementalGroups").index(i), group_id)
+    errors = _IDS(context, path)
     if context.sysctls:
         errors += _sysctls(context, spec, path.child("sysctls"), options)
-    policy = context.fs_group_change_policy
-    errors += check_one_of(policy, path.child("fsGroupChangePolicy"), ("Always", "OnRootMismatch"))
-    if context.seccomp_profile is not None:
-        errors += validate_seccomp(context.seccomp_profile, path.child("seccompProfile"))
-    if context.windows_options is not None:
-        errors += validate_windows_options(context.windows_options, path.child("windowsOptions"))
-    if context.app_armor_profile is not None:
-        errors += validate_apparmor(context.app_armor_profile, path.child("appArmorProfile"))
-    policy = context.supplemental_groups_policy
-    errors += check_one_of(policy, path.child("supplementalGroupsPolicy"), ("Merge", "Strict"))
+    errors += _POD(context, path) + _PROFILES(context, path)
+    errors += check_one_of(
+        context.supplemental_groups_policy, path.child("supplementalGroupsPolicy"), ("Merge", "Strict")
+    )
     policy = context.se_linux_change_policy
     if policy is not None and policy != "Recursive":
-        at = path.child("seLinuxChangePolicy")
-        if options.only_recursive_selinux_change():
-            errors.append(not_supported(at, policy, ("Recursive",)))
-        elif policy != "MountOption":
-            errors.append(not_supported(at, policy, ("MountOption", "Recursive")))
+        only_recursive = options.only_recursive_selinux_change()
+        known = ("Recursive",) if only_recursive else ("MountOption", "Recursive")
+        errors += check_one_of(policy, path.child("seLinuxChangePolicy"), known)
     return errors
 
 
-def validate_seccomp(profile: SeccompProfile, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not profile.type:
-        errors.append(required(path.child("type"), "type is required when seccompProfile is set"))
-    elif profile.type not in PROFILE_TYPES:
-        errors.append(not_supported(path.child("type"), profile.type, PROFILE_TYPES))
+def validate_seccomp(profile: SeccompProfile | None, path: FieldPath) -> list[FieldError]:
+    if profile is None:
+        return []
+    at = path.child("type")
+    errors = check_one_of(profile.type or None, at, PROFILE_TYPES)
+    errors += check_present(profile.type, at, "type is required when seccompProfile is set")
     at = path.child("localhostProfile")
     if profile.type == "Localhost":
         if profile.localhost_profile is None:
-            errors.append(required(at, "must be set when seccomp type is Localhost"))
-        else:
-            errors += validate_descending(profile.localhost_profile, at)
-    elif profile.localhost_profile is not None:
+            return [*errors, required(at, "must be set when seccomp type is Localhost")]
+        return errors + validate_descending(profile.localhost_profile, at)
+    if profile.localhost_profile is not None:
         errors.append(invalid(at, profile, "can only be set when seccomp type is Localhost"))
     return errors
 
 
-def validate_apparmor(profile: AppArmorProfile, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    at = path.child("localhostProfile")
-    name = profile.localhost_profile
+def validate_apparmor(profile: AppArmorProfile | None, path: FieldPath) -> list[FieldError]:
+    if profile is None:
+        return []
+    at, name = path.child("localhostProfile"), profile.localhost_profile
     if profile.type == "Localhost":
-        if name is None:
+        if not name:
             return [required(at, "must be set when AppArmor type is Localhost")]
+        errors = check_size(name, at, _APPARMOR_PROFILE_LIMIT)
         if name.strip() != name:
-            errors.append(invalid(at, name, "must not be padded with whitespace"))
-        elif not name:
-            errors.append(required(at, "must be set when AppArmor type is Localhost"))
-        errors += check_size(name, at, _APPARMOR_PROFILE_LIMIT)
-    elif profile.type in ("RuntimeDefault", "Unconfined"):
-        if name is not None:
-            errors.append(invalid(at, name, "can only be set when AppArmor type is Localhost"))
-    elif not profile.type:
-        errors.append(required(path.child("type"), "type is required when appArmorProfile is set"))
-    else:
-        errors.append(not_supported(path.child("type"), profile.type, PROFILE_TYPES))
-    return errors
+            errors.insert(0, invalid(at, name, "must not be padded with whitespace"))
+        return errors
+    if not profile.type:
+        return [required(path.child("type"), "type is required when appArmorProfile is set")]
+    if profile.type in PROFILE_TYPES and name is not None:
+        return [invalid(at, name, "can only be set when AppArmor type is Localhost")]
+    return check_one_of(profile.type, path.child("type"), PROFILE_TYPES)
+
+
+_CONTAINER: Final = Fields(
+    SecurityContext,
+    run_as_user=form(user_id),
+    run_as_group=form(group_id),
+    proc_mount=one_of("Default", "Unmasked"),
+)
+_IDS: Final = Fields(
+    PodSecurityContext,
+    fs_group=form(user_id),
+    run_as_user=form(user_id),
+    run_as_group=form(user_id),
+    supplemental_groups=each(form(group_id)),
+)
+_POD: Final = Fields(
+    PodSecurityContext,
+    fs_group_change_policy=one_of("Always", "OnRootMismatch"),
+    seccomp_profile=validate_seccomp,
+)
+#: In both kinds of contexts.
+_PROFILES: Final = Fields(
+    SecurityContext,
+    windows_options=unless_none(validate_windows_options),
+    app_armor_profile=validate_apparmor,
+)
 
 
 def _sysctls(

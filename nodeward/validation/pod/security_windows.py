@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from nodeward.api.core_v1.container import WindowsSecurityContextOptions
-from nodeward.api.core_v1.pod import PodSpec
+from nodeward.api.core_v1.container import SecurityContext, WindowsSecurityContextOptions
+from nodeward.api.core_v1.pod import PodSecurityContext, PodSpec
 from nodeward.base.fielderror import FieldError, forbidden, invalid
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import size
-from nodeward.validation.checks import check_subdomain
+from nodeward.validation.checks import check_subdomain, check_unset
 from nodeward.validation.pod.options import containers_of, containers_with_path
 
 _GMSA_KIB: Final = 64
@@ -117,53 +117,54 @@ def validate_linux_pod(spec: PodSpec, path: FieldPath) -> list[FieldError]:
     return errors
 
 
+#: What a Linux pod or container may set and a Windows one may not: attribute and JSON name.
+_OF_POD: Final = (
+    ("app_armor_profile", "appArmorProfile"),
+    ("se_linux_options", "seLinuxOptions"),
+    ("seccomp_profile", "seccompProfile"),
+    ("fs_group", "fsGroup"),
+    ("fs_group_change_policy", "fsGroupChangePolicy"),
+    ("sysctls", "sysctls"),
+    ("run_as_user", "runAsUser"),
+    ("run_as_group", "runAsGroup"),
+    ("supplemental_groups", "supplementalGroups"),
+    ("supplemental_groups_policy", "supplementalGroupsPolicy"),
+    ("se_linux_change_policy", "seLinuxChangePolicy"),
+)
+_OF_CONTAINER: Final = (
+    ("app_armor_profile", "appArmorProfile"),
+    ("se_linux_options", "seLinuxOptions"),
+    ("seccomp_profile", "seccompProfile"),
+    ("capabilities", "capabilities"),
+    ("read_only_root_filesystem", "readOnlyRootFilesystem"),
+    ("privileged", "privileged"),
+    ("allow_privilege_escalation", "allowPrivilegeEscalation"),
+    ("proc_mount", "procMount"),
+    ("run_as_user", "runAsUser"),
+    ("run_as_group", "runAsGroup"),
+)
+
+
+def _refuse(
+    context: PodSecurityContext | SecurityContext | None, fields: tuple[tuple[str, str], ...], path: FieldPath
+) -> list[FieldError]:
+    return [
+        forbidden(path.child("securityContext", name), _NOT_FOR_WINDOWS)
+        for attribute, name in fields
+        if context is not None and getattr(context, attribute) not in (None, [])
+    ]
+
+
 def validate_windows_pod(spec: PodSpec, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-
-    def refuse(at: FieldPath, **fields: object) -> None:
-        errors.extend(
-            forbidden(at.child(name), _NOT_FOR_WINDOWS)
-            for name, value in fields.items()
-            if value is not None and value is not False and value != []
-        )
-
-    context = spec.security_context
-    if context is not None:
-        refuse(
-            path.child("securityContext"),
-            appArmorProfile=context.app_armor_profile,
-            seLinuxOptions=context.se_linux_options,
-            seccompProfile=context.seccomp_profile,
-            fsGroup=context.fs_group,
-            fsGroupChangePolicy=context.fs_group_change_policy,
-            sysctls=context.sysctls,
-            runAsUser=context.run_as_user,
-            runAsGroup=context.run_as_group,
-            supplementalGroups=context.supplemental_groups,
-            supplementalGroupsPolicy=context.supplemental_groups_policy,
-            seLinuxChangePolicy=context.se_linux_change_policy,
-        )
-    if spec.host_users is not None:
-        errors.append(forbidden(path.child("hostUsers"), _NOT_FOR_WINDOWS))
-    refuse(path, hostPID=spec.host_pid, hostIPC=spec.host_ipc)
-    if spec.share_process_namespace is not None:
-        errors.append(forbidden(path.child("shareProcessNamespace"), _NOT_FOR_WINDOWS))
+    errors = _refuse(spec.security_context, _OF_POD, path)
+    errors += check_unset(
+        path,
+        _NOT_FOR_WINDOWS,
+        hostUsers=spec.host_users is not None,
+        hostPID=spec.host_pid,
+        hostIPC=spec.host_ipc,
+        shareProcessNamespace=spec.share_process_namespace is not None,
+    )
     for container, at in containers_with_path(spec, path):
-        own = container.security_context
-        if own is None:
-            continue
-        for name, value in (
-            ("appArmorProfile", own.app_armor_profile),
-            ("seLinuxOptions", own.se_linux_options),
-            ("seccompProfile", own.seccomp_profile),
-            ("capabilities", own.capabilities),
-            ("readOnlyRootFilesystem", own.read_only_root_filesystem),
-            ("privileged", own.privileged),
-            ("allowPrivilegeEscalation", own.allow_privilege_escalation),
-            ("procMount", own.proc_mount),
-            ("runAsUser", own.run_as_user),
-            ("runAsGroup", own.run_as_group),
-        ):
-            if value is not None:
-                errors.append(forbidden(at.child("securityContext", name), _NOT_FOR_WINDOWS))
+        errors += _refuse(container.security_context, _OF_CONTAINER, at)
     return errors

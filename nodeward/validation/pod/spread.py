@@ -22,9 +22,11 @@ def validate_spread(
     constraints: list[TopologySpreadConstraint], path: FieldPath, options: PodOptions
 ) -> list[FieldError]:
     errors: list[FieldError] = []
+    keys = [(constraint.topology_key, constraint.when_unsatisfiable) for constraint in constraints]
+    last = {key: i for i, key in enumerate(keys)}
     for i, constraint in enumerate(constraints):
         at = path.index(i)
-        errors += _constraint(constraint, constraints[i + 1 :], at)
+        errors += _constraint(constraint, at, is_repeated=last[keys[i]] > i)
         errors += _match_label_keys(constraint, at, options)
         faults = validate_label_selector(constraint.label_selector, at.child("labelSelector"))
         if faults and not options.invalid_spread_selectors():
@@ -33,29 +35,22 @@ def validate_spread(
 
 
 def _constraint(
-    constraint: TopologySpreadConstraint, rest: list[TopologySpreadConstraint], path: FieldPath
+    constraint: TopologySpreadConstraint, path: FieldPath, *, is_repeated: bool
 ) -> list[FieldError]:
-    errors: list[FieldError] = []
     action = constraint.when_unsatisfiable
-    errors += check_positive(constraint.max_skew, path.child("maxSkew"), _NOT_POSITIVE)
+    errors = check_positive(constraint.max_skew, path.child("maxSkew"), _NOT_POSITIVE)
     errors += check_present(constraint.topology_key, path.child("topologyKey"), "can not be empty")
     errors += check_one_of(action, path.child("whenUnsatisfiable"), _ACTIONS)
-    identity = (constraint.topology_key, action)
-    if any((other.topology_key, other.when_unsatisfiable) == identity for other in rest):
+    if is_repeated:
         at = path.child("{topologyKey, whenUnsatisfiable}")
         errors.append(duplicate(at, f"{{{constraint.topology_key}, {action}}}"))
-    if constraint.min_domains is not None:
-        at = path.child("minDomains")
-        errors += check_positive(constraint.min_domains, at, _NOT_POSITIVE)
-        if action != "DoNotSchedule":
-            detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-            errors.append(invalid(at, constraint.min_domains, detail))
-    for name, policy in (
-        ("nodeAffinityPolicy", constraint.node_affinity_policy),
-        ("nodeTaintsPolicy", constraint.node_taints_policy),
-    ):
-        errors += check_one_of(policy, path.child(name), _POLICIES)
-    return errors
+    at = path.child("minDomains")
+    errors += check_positive(constraint.min_domains, at, _NOT_POSITIVE)
+    if constraint.min_domains is not None and action != "DoNotSchedule":
+        detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+        errors.append(invalid(at, constraint.min_domains, detail))
+    errors += check_one_of(constraint.node_affinity_policy, path.child("nodeAffinityPolicy"), _POLICIES)
+    return errors + check_one_of(constraint.node_taints_policy, path.child("nodeTaintsPolicy"), _POLICIES)
 
 
 def _match_label_keys(

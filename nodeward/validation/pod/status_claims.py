@@ -9,25 +9,19 @@ from nodeward.base.fieldpath import FieldPath
 from nodeward.base.quantity import Quantity
 from nodeward.rules.names import dns_subdomain
 from nodeward.rules.resource_names import is_pod_level
-from nodeward.validation.checks import check_label, check_name, check_present, check_subdomain
-
-_BAD_NAME = "must be a node allocatable resource name"
+from nodeward.validation.checks import Distinct, check_label, check_name, check_present, check_subdomain
 
 
 def validate_claim_statuses(pod: Pod, path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
-    known = {claim.name for claim in pod.spec.resource_claims}
-    seen: set[str] = set()
+    known, seen = {claim.name for claim in pod.spec.resource_claims}, Distinct()
     for i, status in enumerate(pod.status.resource_claim_statuses):
         at = path.index(i)
         if status.name not in known:
             detail = "must match the name of an entry in `spec.resourceClaims`"
             errors.append(invalid(at.child("name"), status.name, detail))
-        if status.name in seen:
-            errors.append(duplicate(at.child("name"), status.name))
-        seen.add(status.name)
-        name = status.resource_claim_name
-        errors += check_subdomain(name, at.child("resourceClaimName"))
+        errors += seen.add(status.name, at.child("name"))
+        errors += check_subdomain(status.resource_claim_name, at.child("resourceClaimName"))
     return errors
 
 
@@ -35,9 +29,8 @@ def validate_extended_claim(
     status: PodExtendedResourceClaimStatus, spec: PodSpec, path: FieldPath
 ) -> list[FieldError]:
     """The claim made for extended resources that a DRA driver serves."""
-    errors: list[FieldError] = []
     mappings = path.child("requestMappings")
-    errors += check_present(status.request_mappings, mappings, "at least one request mapping is required")
+    errors = check_present(status.request_mappings, mappings, "at least one request mapping is required")
     containers = {container.name: container for container in (*spec.init_containers, *spec.containers)}
     seen: set[tuple[str, str, str]] = set()
     for i, mapping in enumerate(status.request_mappings):
@@ -55,12 +48,10 @@ def validate_extended_claim(
         errors += check_label(mapping.request_name, path.child("requestName"))
         key = (mapping.container_name, mapping.resource_name, mapping.request_name)
         if key in seen:
-            errors.append(duplicate(at.child("containerName"), mapping.container_name))
-            errors.append(duplicate(at.child("resourceName"), mapping.resource_name))
-            errors.append(duplicate(at.child("requestName"), mapping.request_name))
+            fields = zip(("containerName", "resourceName", "requestName"), key, strict=True)
+            errors += [duplicate(at.child(field), value) for field, value in fields]
         seen.add(key)
-    name = status.resource_claim_name
-    return errors + check_name(name, path.child("resourceClaimName"), dns_subdomain)
+    return errors + check_name(status.resource_claim_name, path.child("resourceClaimName"), dns_subdomain)
 
 
 def validate_node_allocatable_claims(pod: Pod, path: FieldPath) -> list[FieldError]:
@@ -89,21 +80,25 @@ def _amounts(status: NodeAllocatableResourceClaimStatus, path: FieldPath) -> lis
     errors: list[FieldError] = []
     for i, mapping in enumerate(status.mapping):
         at = path.child("mapping").index(i)
-        if not is_pod_level(mapping.name):
-            errors.append(invalid(at.child("name"), mapping.name, _BAD_NAME))
-        errors += _not_negative(mapping.quantity, at.child("quantity"))
+        errors += _resource(mapping.name, at.child("name")) + validate_amount(
+            mapping.quantity, at.child("quantity")
+        )
     for i, overhead in enumerate(status.overhead):
         at = path.child("overhead").index(i)
-        if not is_pod_level(overhead.name):
-            errors.append(invalid(at.child("name"), overhead.name, _BAD_NAME))
+        errors += _resource(overhead.name, at.child("name"))
         if overhead.per_pod is None and overhead.per_container is None:
             errors.append(invalid(at, "", "at least one of perPod or perContainer must be set"))
-        errors += _not_negative(overhead.per_pod, at.child("perPod"))
-        errors += _not_negative(overhead.per_container, at.child("perContainer"))
+        errors += validate_amount(overhead.per_pod, at.child("perPod"))
+        errors += validate_amount(overhead.per_container, at.child("perContainer"))
     return errors
 
 
-def _not_negative(quantity: Quantity | None, path: FieldPath) -> list[FieldError]:
+def _resource(name: str, path: FieldPath) -> list[FieldError]:
+    return [] if is_pod_level(name) else [invalid(path, name, "must be a node allocatable resource name")]
+
+
+def validate_amount(quantity: Quantity | None, path: FieldPath) -> list[FieldError]:
+    """What a claim takes from the node's own resources."""
     if quantity is None or quantity.nanos >= 0:
         return []
     return [invalid(path, str(quantity), "must be non-negative")]

@@ -11,23 +11,29 @@ from nodeward.api.core_v1.pod_status import (
     ContainerStatus,
     PodExtendedResourceClaimStatus,
     PodStatus,
+    ResourceHealth,
     ResourceStatus,
 )
 from nodeward.base.fielderror import (
     FieldError,
-    duplicate,
     forbidden,
     invalid,
     required,
-    too_long,
 )
 from nodeward.base.fieldpath import FieldPath
-from nodeward.rules.names import group_id, in_range, size
+from nodeward.rules.names import group_id, in_range
 from nodeward.rules.pod_resources import is_sidecar
-from nodeward.validation.checks import check_form, check_one_of, check_present, check_size
+from nodeward.validation.checks import (
+    Distinct,
+    Fields,
+    check_each,
+    check_form,
+    check_present,
+    check_size,
+    one_of,
+)
 from nodeward.validation.pod.options import PodOptions
 
-_HEALTH: Final = ("Healthy", "Unhealthy", "Unknown")
 _MESSAGE_LIMIT: Final = 1024
 _IMAGE_REF_LIMIT: Final = 256
 _LARGEST_UINT32: Final = 2**32 - 1
@@ -113,6 +119,12 @@ def _own_rules_restart(container: Container, exit_code: int, spec: PodSpec) -> b
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
+def _message(message: str | None, path: FieldPath) -> list[FieldError]:
+    if message == "":
+        return [required(path, "must be non-empty if specified")]
+    return check_size(message, path, _MESSAGE_LIMIT)
+
+
 def validate_users(statuses: list[ContainerStatus], os: PodOS | None, path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
     name = os.name if os is not None else "linux"
@@ -186,21 +198,16 @@ def _is_extended(
     )
 
 
+_HEALTH: Final = Fields(ResourceHealth, health=one_of("Healthy", "Unhealthy", "Unknown"), message=_message)
+
+
 def _health(resource: ResourceStatus, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    seen: set[str] = set()
-    for i, health in enumerate(resource.resources):
-        at = path.index(i)
-        errors += check_one_of(health.health, at.child("health"), _HEALTH)
-        if health.message is not None:
-            if not health.message:
-                errors.append(required(at.child("message"), "must be non-empty if specified"))
-            elif size(health.message) > _MESSAGE_LIMIT:
-                errors.append(too_long(at.child("message"), _MESSAGE_LIMIT))
-        if health.resource_id in seen:
-            errors.append(duplicate(at.child("resourceID"), health.resource_id))
-        seen.add(health.resource_id)
-    return errors
+    seen = Distinct()
+    return check_each(
+        resource.resources,
+        path,
+        lambda item, at: _HEALTH(item, at) + seen.add(item.resource_id, at.child("resourceID")),
+    )
 
 
 def validate_volume_mount_statuses(statuses: list[ContainerStatus], path: FieldPath) -> list[FieldError]:

@@ -25,7 +25,7 @@ from nodeward.validation.checks import (
     check_present,
     check_size,
     check_subdomain,
-    name,
+    named,
     one_of,
     unless_empty,
 )
@@ -120,7 +120,7 @@ scale_io: Final = Fields(
 )
 storageos: Final = Fields(
     sources.StorageOSVolumeSource,
-    volume_name=name(dns_label),
+    volume_name=named(dns_label),
     volume_namespace=unless_empty(check_label),
     secret_ref=_NAMED,
 )

@@ -21,14 +21,17 @@ from nodeward.api.resource_v1 import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from nodeward.base.fielderror import FieldError, invalid, late, not_supported, required, too_long
+from nodeward.base.fielderror import FieldError, invalid, late, not_supported, required
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.rules.names import dns_subdomain, size
-from nodeward.validation.checks import IMMUTABLE, check_immutable
-from nodeward.validation.meta.metadata import (
-    validate_metadata,
-    validate_metadata_update,
+from nodeward.rules.names import dns_subdomain
+from nodeward.validation.checks import (
+    check_immutable,
+    check_kept,
+    check_name,
+    check_positive,
+    check_size,
 )
+from nodeward.validation.kinds import Step, changed, kind, made
 from nodeward.validation.pod.volume_claim import validate_template_metadata
 from nodeward.validation.resource.cel import check_cel
 from nodeward.validation.resource.names import (
@@ -40,6 +43,7 @@ from nodeward.validation.resource.names import (
     validate_set,
 )
 from nodeward.validation.resource.taints import validate_device_toleration
+from nodeward.validation.validator import Validator
 
 REQUESTS_LIMIT: Final = 32
 CONFIG_LIMIT: Final = 32
@@ -109,7 +113,7 @@ def _request(
     errors = validate_label(request.name, path.child("name"))
     for i, alternative in enumerate(request.first_available):
         at = path.child("firstAvailable").index(i).child("deviceClassName")
-        errors += late(_class_name(alternative.device_class_name, at))
+        errors += late(check_name(alternative.device_class_name, at, dns_subdomain))
     if request.exactly is not None and request.first_available:
         return [*errors, invalid(path, None, f"{_ONE_REQUEST}, but multiple fields are set")]
     if request.exactly is not None:
@@ -135,7 +139,7 @@ def _wish(
 ) -> list[FieldError]:
     errors: list[FieldError] = []
     if isinstance(wish, ExactDeviceRequest):
-        errors += _class_name(wish.device_class_name, path.child("deviceClassName"))
+        errors += check_name(wish.device_class_name, path.child("deviceClassName"), dns_subdomain)
     errors += validate_selectors(wish.selectors, path.child("selectors"))
 
     def derived(item: DeviceDerivedAttribute, at: FieldPath) -> list[FieldError]:
@@ -149,10 +153,6 @@ def _wish(
     return errors
 
 
-def _class_name(name: str, path: FieldPath) -> list[FieldError]:
-    return [invalid(path, name, fault) for fault in dns_subdomain(name)] if name else [required(path)]
-
-
 def _count(wish: ExactDeviceRequest | DeviceSubRequest, path: FieldPath) -> list[FieldError]:
     at, count = path.child("count"), wish.count
     match wish.allocation_mode:
@@ -160,7 +160,7 @@ def _count(wish: ExactDeviceRequest | DeviceSubRequest, path: FieldPath) -> list
             detail = "must not be specified when allocationMode is 'All'"
             return [invalid(at, count, detail)] if count else []
         case "ExactCount":
-            return [] if count > 0 else [invalid(at, count, "must be greater than zero")]
+            return check_positive(count, at, "must be greater than zero")
         case mode:
             return [not_supported(path.child("allocationMode"), mode, ("All", "ExactCount"))]
 
@@ -200,8 +200,8 @@ def validate_selectors(
 
 
 def validate_expression(expression: str, path: FieldPath) -> list[FieldError]:
-    if size(expression) > _EXPRESSION_LIMIT:
-        return [too_long(path, _EXPRESSION_LIMIT)]
+    if errors := check_size(expression, path, _EXPRESSION_LIMIT):
+        return errors
     fault = check_cel(expression)
     return [] if fault is None else [invalid(path, expression, fault)]
 
@@ -215,16 +215,12 @@ def _constraint(
         errors += validate_fully_qualified(match, path.child("matchAttribute"))
     if distinct is not None:
         errors += validate_fully_qualified(distinct, path.child("distinctAttribute"))
-    if match is None and distinct is None:
-        if ctx.on("DRAConsumableCapacity"):
-            detail = (
-                'exactly one of "matchAttribute" or "distinctAttribute" is required, '
-                "but multiple fields are set"
-            )
-            errors.append(required(path, detail))
-        else:
-            errors.append(required(path.child("matchAttribute")))
-    return errors
+    if match is not None or distinct is not None:
+        return errors
+    if not ctx.on("DRAConsumableCapacity"):
+        return [*errors, required(path.child("matchAttribute"))]
+    detail = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
+    return [*errors, required(path, detail)]
 
 
 def validate_configuration(
@@ -238,24 +234,26 @@ def validate_configuration(
     return errors + validate_raw_object(opaque.parameters, where, _PARAMETERS_LIMIT, is_stored=is_stored)
 
 
-def create_claim(claim: ResourceClaim, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(claim.metadata, dns_subdomain, namespaced=True)
-    return errors + validate_device_claim(claim.spec.devices, ROOT.child("spec", "devices"), ctx)
+def _claim(new: ResourceClaim, old: ResourceClaim | None, ctx: Context) -> list[FieldError]:
+    return validate_device_claim(new.spec.devices, ROOT.child("spec", "devices"), ctx)
 
 
-def update_claim(new: ResourceClaim, old: ResourceClaim, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(new.metadata, dns_subdomain, namespaced=True)
-    errors += validate_metadata_update(new.metadata, old.metadata)
-    return errors if new.spec == old.spec else [*errors, invalid(ROOT.child("spec"), None, IMMUTABLE)]
+def _same_claim(new: ResourceClaim, old: ResourceClaim, ctx: Context) -> list[FieldError]:
+    return check_kept(new.spec, old.spec, ROOT.child("spec"))
 
 
-def create_template(template: ResourceClaimTemplate, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(template.metadata, dns_subdomain, namespaced=True)
-    errors += validate_template_metadata(template.spec.metadata, ROOT.child("spec", "metadata"))
-    at = ROOT.child("spec", "spec", "devices")
-    return errors + validate_device_claim(template.spec.spec.devices, at, ctx)
+def _template(
+    new: ResourceClaimTemplate, old: ResourceClaimTemplate | None, ctx: Context
+) -> list[FieldError]:
+    errors = validate_template_metadata(new.spec.metadata, ROOT.child("spec", "metadata"))
+    errors += validate_device_claim(new.spec.spec.devices, ROOT.child("spec", "spec", "devices"), ctx)
+    return errors if old is None else errors + check_immutable(new.spec, old.spec, ROOT.child("spec"))
 
 
-def update_template(new: ResourceClaimTemplate, old: ResourceClaimTemplate, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata_update(new.metadata, old.metadata) + create_template(new, ctx)
-    return errors + check_immutable(new.spec, old.spec, ROOT.child("spec"))
+_MADE: Final = made(dns_subdomain, namespaced=True)
+RESOURCE_CLAIM_TEMPLATE: Final = kind(dns_subdomain, _template, update=(changed, _MADE, _template))
+
+
+def claim_kind(status: Step) -> Validator:
+    """The rules of claims; those for what is reported about one stand in `resource/claim_status.py`."""
+    return kind(dns_subdomain, _claim, update=(_MADE, changed, _same_claim), status=status)

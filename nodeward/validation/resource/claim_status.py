@@ -22,23 +22,29 @@ from nodeward.api.resource_v1 import (
 )
 from nodeward.base.fielderror import (
     FieldError,
-    duplicate,
     forbidden,
     invalid,
-    not_supported,
-    required,
 )
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.validation.checks import check_count, check_size
+from nodeward.validation.checks import (
+    Distinct,
+    Fields,
+    check_choice,
+    check_count,
+    check_distinct,
+    check_each,
+    check_present,
+    check_qualified,
+    most,
+)
 from nodeward.validation.core.endpoints_addresses import validate_interface_address
 from nodeward.validation.meta.conditions import validate_conditions
-from nodeward.validation.meta.labels import validate_label_name
-from nodeward.validation.meta.metadata import validate_metadata_update
 from nodeward.validation.pod.affinity import validate_node_selector
 from nodeward.validation.resource.claim import (
     CONFIG_LIMIT,
     REQUESTS_LIMIT,
     RequestNames,
+    claim_kind,
     validate_configuration,
 )
 from nodeward.validation.resource.names import (
@@ -67,11 +73,9 @@ _HARDWARE_LIMIT: Final = 128
 DeviceKey = tuple[str, str, str, str | None]
 
 
-def status_claim(new: ResourceClaim, old: ResourceClaim, ctx: Context) -> list[FieldError]:
-    status = new.status
-    errors = validate_metadata_update(new.metadata, old.metadata)
-    at = _STATUS.child("reservedFor")
-    errors += validate_set(status.reserved_for, _RESERVED_LIMIT, _consumer, lambda ref: ref.uid, at)
+def _status(new: ResourceClaim, old: ResourceClaim, ctx: Context) -> list[FieldError]:
+    status, at = new.status, _STATUS.child("reservedFor")
+    errors = validate_set(status.reserved_for, _RESERVED_LIMIT, _CONSUMER, lambda ref: ref.uid, at)
     errors += _devices(status)
     errors += _reserved(new, old, at)
     at = _STATUS.child("allocation")
@@ -83,9 +87,9 @@ def status_claim(new: ResourceClaim, old: ResourceClaim, ctx: Context) -> list[F
     return errors
 
 
-def _consumer(ref: ResourceClaimConsumerReference, path: FieldPath) -> list[FieldError]:
-    fields = {"resource": ref.resource, "name": ref.name, "uid": ref.uid}
-    return [required(path.child(field)) for field, value in fields.items() if not value]
+_CONSUMER: Final = Fields(
+    ResourceClaimConsumerReference, resource=check_present, name=check_present, uid=check_present
+)
 
 
 def _reserved(new: ResourceClaim, old: ResourceClaim, path: FieldPath) -> list[FieldError]:
@@ -107,16 +111,11 @@ def _devices(status: ResourceClaimStatus) -> list[FieldError]:
     def key(item: AllocatedDeviceStatus) -> DeviceKey:
         return item.driver, item.pool, item.device, item.share_id
 
-    errors: list[FieldError] = []
-    path = _STATUS.child("devices")
-    for i, device in enumerate(status.devices):
-        errors += _device(device, path.index(i), is_allocated=key(device) in allocated)
-    seen: set[DeviceKey] = set()
-    for i, device in enumerate(status.devices):
-        if key(device) in seen:
-            errors.append(duplicate(path.index(i), _shown(device)))
-        seen.add(key(device))
-    return errors
+    path, keys = _STATUS.child("devices"), Distinct()
+    errors = check_each(
+        status.devices, path, lambda item, at: _device(item, at, is_allocated=key(item) in allocated)
+    )
+    return errors + check_each(status.devices, path, lambda item, at: keys.add(key(item), at, _shown(item)))
 
 
 def _shown(device: AllocatedDeviceStatus) -> dict[str, str]:
@@ -134,11 +133,7 @@ class _SharedDevice(msgspec.Struct):
 
 
 def _device(device: AllocatedDeviceStatus, path: FieldPath, *, is_allocated: bool) -> list[FieldError]:
-    errors = validate_driver_name(device.driver, path.child("driver"))
-    errors += validate_pool_name(device.pool, path.child("pool"))
-    errors += validate_label(device.device, path.child("device"))
-    if device.share_id is not None:
-        errors += validate_uuid(device.share_id, path.child("shareID"))
+    errors = _DEVICE(device, path)
     if not is_allocated:
         shared = _SharedDevice(device.driver, device.pool, device.device, device.share_id or "")
         errors.append(invalid(path, shared, "must be an allocated device in the claim"))
@@ -147,15 +142,22 @@ def _device(device: AllocatedDeviceStatus, path: FieldPath, *, is_allocated: boo
     errors += validate_conditions(device.conditions, at)
     if device.data is not None:
         errors += validate_raw_object(device.data, path.child("data"), _DATA_LIMIT, is_stored=False)
-    if device.network_data is not None:
-        errors += _network(device.network_data, path.child("networkData"))
-    return errors
+    return errors + _network(device.network_data, path.child("networkData"))
 
 
-def _network(data: NetworkDeviceData, path: FieldPath) -> list[FieldError]:
-    errors = check_size(data.interface_name, path.child("interfaceName"), _INTERFACE_LIMIT)
-    errors += check_size(data.hardware_address, path.child("hardwareAddress"), _HARDWARE_LIMIT)
-    return errors + validate_set(data.ips, _IPS_LIMIT, validate_interface_address, str, path.child("ips"))
+_DEVICE: Final = Fields(
+    AllocatedDeviceStatus,
+    driver=validate_driver_name,
+    pool=validate_pool_name,
+    device=validate_label,
+    share_id=validate_uuid,
+)
+_network: Final = Fields(
+    NetworkDeviceData,
+    interface_name=most(_INTERFACE_LIMIT),
+    hardware_address=most(_HARDWARE_LIMIT),
+    ips=lambda ips, path: validate_set(ips, _IPS_LIMIT, validate_interface_address, str, path),
+)
 
 
 def _allocation(
@@ -165,7 +167,7 @@ def _allocation(
         return _result(item, names, at, ctx)
 
     def config(item: DeviceAllocationConfiguration, at: FieldPath) -> list[FieldError]:
-        errors = _source(item.source, at.child("source"))
+        errors = check_choice(item.source, at.child("source"), ("FromClaim", "FromClass"))
         errors += validate_set(item.requests, REQUESTS_LIMIT, names.validate, str, at.child("requests"))
         return errors + validate_configuration(item.opaque, at, is_stored=False)
 
@@ -177,26 +179,24 @@ def _allocation(
     return errors
 
 
-def _source(source: str, path: FieldPath) -> list[FieldError]:
-    if not source:
-        return [required(path)]
-    known = ("FromClaim", "FromClass")
-    return [] if source in known else [not_supported(path, source, known)]
+_RESULT: Final = Fields(
+    DeviceRequestAllocationResult,
+    driver=validate_driver_declared,
+    pool=validate_pool_declared,
+    device=validate_label,
+)
 
 
 def _result(
     result: DeviceRequestAllocationResult, names: RequestNames, path: FieldPath, ctx: Context
 ) -> list[FieldError]:
-    errors = names.validate(result.request, path.child("request"))
-    errors += validate_driver_declared(result.driver, path.child("driver"))
-    errors += validate_pool_declared(result.pool, path.child("pool"))
-    errors += validate_label(result.device, path.child("device"))
+    errors = names.validate(result.request, path.child("request")) + _RESULT(result, path)
     errors += validate_binding_conditions(result.binding_conditions, result.binding_failure_conditions, path)
     for i, toleration in enumerate(result.tolerations):
         errors += validate_device_toleration(toleration, path.child("tolerations").index(i), ctx)
-    if result.share_id is not None:
-        errors += validate_uuid(result.share_id, path.child("shareID"))
-    return errors + validate_skipped(result.skip_node_operations, None, path.child("skipNodeOperations"), ctx)
+    errors += validate_uuid(result.share_id, path.child("shareID"))
+    at = path.child("skipNodeOperations")
+    return errors + validate_skipped(result.skip_node_operations, None, at, ctx)
 
 
 def validate_binding_conditions(
@@ -204,19 +204,21 @@ def validate_binding_conditions(
 ) -> list[FieldError]:
     """Conditions a binding waits for, and those that mean it failed: both or neither, and apart."""
     at, failures_at = path.child("bindingConditions"), path.child("bindingFailureConditions")
-    errors = validate_list(conditions, _BINDING_LIMIT, validate_label_name, at)
-    errors += validate_list(failures, _BINDING_LIMIT, validate_label_name, failures_at)
-    errors += [duplicate(at.index(i), name) for i, name in enumerate(conditions) if name in conditions[:i]]
+    errors = validate_list(conditions, _BINDING_LIMIT, check_qualified, at)
+    errors += validate_list(failures, _BINDING_LIMIT, check_qualified, failures_at)
+    errors += check_distinct(conditions, at)
+    waited, seen = set(conditions), Distinct()
     for i, name in enumerate(failures):
-        if name in failures[:i]:
-            errors.append(duplicate(failures_at.index(i), name))
-        if name in conditions:
+        errors += seen.add(name, failures_at.index(i))
+        if name in waited:
             detail = "bindingFailureConditions must not overlap with bindingConditions"
             errors.append(invalid(failures_at.index(i), name, detail))
     if failures and not conditions:
-        detail = "bindingConditions are required to use bindingFailureConditions"
-        errors.append(invalid(at, None, detail))
+        errors.append(invalid(at, None, "bindingConditions are required to use bindingFailureConditions"))
     if conditions and not failures:
         detail = "bindingFailureConditions are required to use bindingConditions"
         errors.append(invalid(failures_at, None, detail))
     return errors
+
+
+RESOURCE_CLAIM: Final = claim_kind(_status)

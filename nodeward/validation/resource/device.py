@@ -21,15 +21,23 @@ from nodeward.base.fielderror import (
     late,
     not_found,
     required,
-    too_long,
-    too_many,
 )
 from nodeward.base.fieldpath import FieldPath
-from nodeward.rules.names import size
+from nodeward.rules.names import dns_label, dns_subdomain
 from nodeward.rules.resource_names import is_pod_level
-from nodeward.validation.checks import check_each, check_size, check_subdomain
+from nodeward.validation.checks import (
+    Fields,
+    check_count,
+    check_form,
+    check_present,
+    check_size,
+    each,
+    most,
+    named,
+)
 from nodeward.validation.meta.unions import validate_exactly_one
 from nodeward.validation.pod.affinity import validate_node_selector
+from nodeward.validation.pod.status_claims import validate_amount
 from nodeward.validation.resource.capacity import validate_request_policy
 from nodeward.validation.resource.claim_status import validate_binding_conditions
 from nodeward.validation.resource.names import (
@@ -48,6 +56,8 @@ _TAINTS_LIMIT: Final = 16
 _CONSUMPTIONS_LIMIT: Final = 2
 _GROUPS_LIMIT: Final = 2
 COUNTERS_LIMIT: Final = 32
+UNSET_OR_TRUE: Final = "must be either unset or set to true"
+_EMPTY: Final = ("must not be empty",)
 _ONE_PLACE: Final = (
     "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when "
     "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
@@ -102,14 +112,6 @@ def _value_count(attribute: DeviceAttribute) -> int:
 
 
 def _attribute(attribute: DeviceAttribute, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if attribute.string is not None and size(attribute.string) > _VALUE_LENGTH:
-        errors.append(too_long(path.child("string"), _VALUE_LENGTH))
-    if attribute.version is not None:
-        errors += _version(attribute.version, path.child("version"))
-    for i, text in enumerate(attribute.strings):
-        errors += check_size(text, path.child("strings").index(i), _VALUE_LENGTH)
-    errors += check_each(attribute.versions, path.child("versions"), _version)
     members = {
         "int": attribute.int_ is not None,
         "bool": attribute.bool_ is not None,
@@ -120,14 +122,25 @@ def _attribute(attribute: DeviceAttribute, path: FieldPath) -> list[FieldError]:
         "strings": bool(attribute.strings),
         "versions": bool(attribute.versions),
     }
-    return errors + late(validate_exactly_one(path, members))
+    return _VALUES(attribute, path) + late(validate_exactly_one(path, members))
 
 
-def _version(text: str, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
+def _version(text: str | None, path: FieldPath) -> list[FieldError]:
+    if text is None:
+        return []
+    errors = check_size(text, path, _VALUE_LENGTH)
     if not _IS_VERSION(text):
-        errors.append(invalid(path, text, "must be a string compatible with semver.org spec 2.0.0"))
-    return [*errors, too_long(path, _VALUE_LENGTH)] if size(text) > _VALUE_LENGTH else errors
+        errors.insert(0, invalid(path, text, "must be a string compatible with semver.org spec 2.0.0"))
+    return errors
+
+
+_VALUES: Final = Fields(
+    DeviceAttribute,
+    string=most(_VALUE_LENGTH),
+    version=_version,
+    strings=each(most(_VALUE_LENGTH)),
+    versions=each(_version),
+)
 
 
 def _capacities(device: Device, path: FieldPath) -> list[FieldError]:
@@ -144,22 +157,18 @@ def _capacities(device: Device, path: FieldPath) -> list[FieldError]:
     return errors
 
 
-def _consumption(consumption: DeviceCounterConsumption, path: FieldPath) -> list[FieldError]:
-    at = path.child("counterSet")
-    name = consumption.counter_set
-    errors = validate_label(name, at) if name else [required(at)]
-    errors += validate_counters(list(consumption.counters), path.child("counters"))
-    at = path.child("compatibilityGroups")
-    groups = consumption.compatibility_groups
-    return errors + validate_set(groups, _GROUPS_LIMIT, validate_label, str, at)
+_consumption: Final = Fields(
+    DeviceCounterConsumption,
+    counter_set=named(dns_label),
+    counters=lambda counters, path: validate_counters(list(counters), path),
+    compatibility_groups=lambda groups, path: validate_set(groups, _GROUPS_LIMIT, validate_label, str, path),
+)
 
 
 def validate_counters(names: list[str], path: FieldPath) -> list[FieldError]:
     """Counters, in a set or used up by a device: at least one, not too many."""
-    if not names:
-        return [required(path)]
-    if len(names) > COUNTERS_LIMIT:
-        return [too_many(path, len(names), COUNTERS_LIMIT)]
+    if errors := check_present(names, path) or check_count(names, path, COUNTERS_LIMIT):
+        return errors
     return [error for name in names for error in validate_label(name, path)]
 
 
@@ -173,23 +182,13 @@ def _place(device: Device, path: FieldPath, *, places_itself: bool) -> list[Fiel
             "is set to true in the ResourceSlice spec"
         )
         return [invalid(path, None, detail)]
-    errors: list[FieldError] = []
-    found: list[str] = []
-    if name is not None:
-        at = path.child("nodeName")
-        if name:
-            found.append("`nodeName`")
-            errors += check_subdomain(name, at)
-        else:
-            errors.append(invalid(at, name, "must not be empty"))
+    errors = check_form(name, path.child("nodeName"), lambda text: dns_subdomain(text) if text else _EMPTY)
     if selector is not None:
-        found.append("`nodeSelector`")
         errors += validate_node_selector(selector, path.child("nodeSelector"))
-    if everywhere is not None:
-        if everywhere:
-            found.append("`allNodes`")
-        else:
-            errors.append(invalid(path.child("allNodes"), everywhere, "must be either unset or set to true"))
+    if everywhere is False:
+        errors.append(invalid(path.child("allNodes"), everywhere, UNSET_OR_TRUE))
+    places = {"`nodeName`": name, "`nodeSelector`": selector is not None, "`allNodes`": everywhere}
+    found = [place for place, is_set in places.items() if is_set]
     if not found:
         errors.append(required(path, _ONE_PLACE))
     elif len(found) > 1:
@@ -237,9 +236,5 @@ def _mapping(
 def _overhead(overhead: NodeAllocatableOverhead, path: FieldPath) -> list[FieldError]:
     if overhead.per_pod is None and overhead.per_container is None:
         return [invalid(path, "", "at least one of perPod or perContainer must be set")]
-    amounts = {"perPod": overhead.per_pod, "perContainer": overhead.per_container}
-    return [
-        invalid(path.child(field), str(amount), "must be non-negative")
-        for field, amount in amounts.items()
-        if amount is not None and amount.sign < 0
-    ]
+    errors = validate_amount(overhead.per_pod, path.child("perPod"))
+    return errors + validate_amount(overhead.per_container, path.child("perContainer"))

@@ -61,8 +61,8 @@ def validate_pool_declared(name: str, path: FieldPath) -> list[FieldError]:
     return errors
 
 
-def validate_uuid(text: str, path: FieldPath) -> list[FieldError]:
-    if _IS_UUID(text):
+def validate_uuid(text: str | None, path: FieldPath) -> list[FieldError]:
+    if text is None or _IS_UUID(text):
         return []
     return [invalid(path, text, "must be a lowercase UUID in 8-4-4-4-12 format")]
 
@@ -94,12 +94,10 @@ def validate_fully_qualified(name: str, path: FieldPath) -> list[FieldError]:
     if len(parts) > 2:
         return []
     domain, rest = parts
-    errors: list[FieldError] = []
-    if not domain:
-        errors.append(invalid(path, "", "prefix must not be empty"))
-    else:
-        errors += check_size(domain, path, _DOMAIN_LIMIT)
-        errors += [invalid(path, domain, f"prefix: {fault}") for fault in dns_subdomain(domain)]
+    faults = (
+        [f"prefix: {fault}" for fault in dns_subdomain(domain)] if domain else ["prefix must not be empty"]
+    )
+    errors = check_size(domain, path, _DOMAIN_LIMIT) + [invalid(path, domain, fault) for fault in faults]
     return errors + (_identifier(rest, path) if rest else [invalid(path, "", "name must not be empty")])
 
 

@@ -15,15 +15,21 @@ from nodeward.api.resource_v1 import (
 )
 from nodeward.base.fielderror import FieldError, forbidden, invalid, late, required
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.rules.names import dns_subdomain
-from nodeward.validation.checks import check_immutable, check_subdomain
-from nodeward.validation.meta.metadata import validate_metadata, validate_metadata_update
+from nodeward.rules.names import dns_label, dns_subdomain
+from nodeward.validation.checks import (
+    Fields,
+    check_immutable,
+    check_name,
+    check_not_negative,
+    check_positive,
+    check_subdomain,
+)
+from nodeward.validation.kinds import kind
 from nodeward.validation.pod.affinity import validate_node_selector
-from nodeward.validation.resource.device import validate_counters, validate_device
+from nodeward.validation.resource.device import UNSET_OR_TRUE, validate_counters, validate_device
 from nodeward.validation.resource.names import (
     validate_driver_name,
     validate_fully_qualified,
-    validate_label,
     validate_pool_name,
     validate_set,
 )
@@ -36,18 +42,12 @@ _COUNTER_SETS_LIMIT: Final = 8
 _ONE_PLACE: Final = (
     "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 )
-_UNSET_OR_TRUE: Final = "must be either unset or set to true"
-
-
-def _pool(pool: ResourcePool, path: FieldPath) -> list[FieldError]:
-    errors = validate_pool_name(pool.name, path.child("name"))
-    if pool.resource_slice_count <= 0:
-        at = path.child("resourceSliceCount")
-        errors.append(invalid(at, pool.resource_slice_count, "must be greater than zero"))
-    if pool.generation < 0:
-        at = path.child("generation")
-        errors.append(invalid(at, pool.generation, "must be greater than or equal to zero"))
-    return errors
+_POOL: Final = Fields(
+    ResourcePool,
+    name=validate_pool_name,
+    resource_slice_count=lambda number, path: check_positive(number, path, "must be greater than zero"),
+    generation=lambda number, path: check_not_negative(number, path, "must be greater than or equal to zero"),
+)
 
 
 def _place(spec: ResourceSliceSpec) -> list[FieldError]:
@@ -55,12 +55,9 @@ def _place(spec: ResourceSliceSpec) -> list[FieldError]:
     found: list[str] = []
     if spec.node_name is not None:
         at = _SPEC.child("nodeName")
-        if spec.node_name:
-            found.append("`nodeName`")
-            errors += check_subdomain(spec.node_name, at)
-        else:
-            detail = "must be either unset or set to a non-empty string"
-            errors.append(invalid(at, spec.node_name, detail))
+        found += ["`nodeName`"] if spec.node_name else []
+        detail = "must be either unset or set to a non-empty string"
+        errors += check_subdomain(spec.node_name, at) if spec.node_name else [invalid(at, "", detail)]
     if spec.node_selector is not None:
         found.append("`nodeSelector`")
         at = _SPEC.child("nodeSelector")
@@ -76,7 +73,7 @@ def _place(spec: ResourceSliceSpec) -> list[FieldError]:
         if value:
             found.append(f"`{field}`")
         elif value is not None:
-            errors.append(invalid(_SPEC.child(field), value, _UNSET_OR_TRUE))
+            errors.append(invalid(_SPEC.child(field), value, UNSET_OR_TRUE))
     if not found:
         errors.append(required(_SPEC, _ONE_PLACE))
     elif len(found) > 1:
@@ -93,8 +90,7 @@ def _is_rich(device: Device) -> bool:
 
 
 def _counter_set(counters: CounterSet, path: FieldPath) -> list[FieldError]:
-    at = path.child("name")
-    errors = validate_label(counters.name, at) if counters.name else [required(at)]
+    errors = check_name(counters.name, path.child("name"), dns_label)
     return errors + validate_counters(list(counters.counters), path.child("counters"))
 
 
@@ -131,17 +127,17 @@ def _partition_value(attribute: DeviceAttribute | None, path: FieldPath) -> list
     return []
 
 
-def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None, ctx: Context) -> list[FieldError]:
-    errors = validate_driver_name(spec.driver, _SPEC.child("driver"))
-    errors += _pool(spec.pool, _SPEC.child("pool"))
-    if old is not None:
-        errors += check_immutable(spec.pool.name, old.pool.name, _SPEC.child("pool", "name"))
-        errors += check_immutable(spec.driver, old.driver, _SPEC.child("driver"))
-        errors += check_immutable(spec.node_name, old.node_name, _SPEC.child("nodeName"))
+def _slice(new: ResourceSlice, old: ResourceSlice | None, ctx: Context) -> list[FieldError]:
+    spec, was = new.spec, old.spec if old else None
+    errors = validate_driver_name(spec.driver, _SPEC.child("driver")) + _POOL(spec.pool, _SPEC.child("pool"))
+    if was is not None:
+        errors += check_immutable(spec.pool.name, was.pool.name, _SPEC.child("pool", "name"))
+        errors += check_immutable(spec.driver, was.driver, _SPEC.child("driver"))
+        errors += check_immutable(spec.node_name, was.node_name, _SPEC.child("nodeName"))
     errors += _place(spec)
     if spec.shared_counters and spec.devices:
         errors.append(invalid(_SPEC, "", "only one of `sharedCounters` or `devices` is allowed"))
-    before = {device.name: device for device in old.devices} if old else {}
+    before = {device.name: device for device in was.devices} if was else {}
     places_itself = bool(spec.per_device_node_selection)
 
     def device(item: Device, at: FieldPath) -> list[FieldError]:
@@ -149,19 +145,13 @@ def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None, ctx: Context) 
 
     limit = _RICH_DEVICES_LIMIT if any(_is_rich(item) for item in spec.devices) else _DEVICES_LIMIT
     errors += validate_set(spec.devices, limit, device, lambda item: item.name, _SPEC.child("devices"))
-    at = _SPEC.child("sharedCounters")
-    counters = spec.shared_counters
+    at, counters = _SPEC.child("sharedCounters"), spec.shared_counters
     errors += late(validate_set(counters, _COUNTER_SETS_LIMIT, _counter_set, lambda item: item.name, at))
     errors += _partition_type(spec, ctx)
-    skipped = old.skip_node_operations if old else None
-    at = _SPEC.child("skipNodeOperations")
-    return errors + validate_skipped(spec.skip_node_operations, skipped, at, ctx)
+    skipped = was.skip_node_operations if was else None
+    return errors + validate_skipped(
+        spec.skip_node_operations, skipped, _SPEC.child("skipNodeOperations"), ctx
+    )
 
 
-def create_slice(devices: ResourceSlice, ctx: Context) -> list[FieldError]:
-    errors = validate_metadata(devices.metadata, dns_subdomain, namespaced=False)
-    return errors + _spec(devices.spec, None, ctx)
-
-
-def update_slice(new: ResourceSlice, old: ResourceSlice, ctx: Context) -> list[FieldError]:
-    return validate_metadata_update(new.metadata, old.metadata) + _spec(new.spec, old.spec, ctx)
+RESOURCE_SLICE: Final = kind(dns_subdomain, _slice, namespaced=False)

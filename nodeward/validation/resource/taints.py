@@ -10,11 +10,17 @@ from typing import Final
 
 from nodeward.api.context import Context
 from nodeward.api.resource_v1 import DeviceTaint, DeviceToleration
-from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, required
+from nodeward.base.fielderror import FieldError, forbidden, invalid, not_supported, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import decimal_integer, label_value_faults
-from nodeward.validation.checks import check_choice, check_label_value, check_one_of
-from nodeward.validation.meta.labels import validate_label_name
+from nodeward.validation.checks import (
+    Distinct,
+    check_choice,
+    check_form,
+    check_label_value,
+    check_one_of,
+    check_qualified,
+)
 from nodeward.validation.pod.tolerations import COMPARISON_GATE, NUMERIC
 
 EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
@@ -27,18 +33,17 @@ Skipped = bool | list[str] | None
 
 
 def validate_device_taint(taint: DeviceTaint, old: DeviceTaint | None, path: FieldPath) -> list[FieldError]:
-    errors = validate_label_name(taint.key, path.child("key"))
+    errors = check_qualified(taint.key, path.child("key"))
     errors += check_label_value(taint.value, path.child("value"))
-    at = path.child("effect")
     if old is not None and old.effect == taint.effect:
         return errors
-    return errors + check_choice(taint.effect, at, EFFECTS)
+    return errors + check_choice(taint.effect, path.child("effect"), EFFECTS)
 
 
 def validate_device_toleration(
     toleration: DeviceToleration, path: FieldPath, ctx: Context
 ) -> list[FieldError]:
-    errors = validate_label_name(toleration.key, path.child("key")) if toleration.key else []
+    errors = check_qualified(toleration.key or None, path.child("key"))
     errors += _operator(toleration, path, ctx)
     return errors + check_one_of(toleration.effect or None, path.child("effect"), EFFECTS)
 
@@ -60,11 +65,9 @@ def _operator(toleration: DeviceToleration, path: FieldPath, ctx: Context) -> li
 
 
 def _number(text: str, path: FieldPath) -> list[FieldError]:
-    if faults := decimal_integer(text):
-        return [invalid(path, text, fault) for fault in faults]
-    if not -(2**63) <= int(text) < 2**63:
-        return [invalid(path, text, "must fit into 64 bits")]
-    return []
+    if errors := check_form(text, path, decimal_integer):
+        return errors
+    return [] if -(2**63) <= int(text) < 2**63 else [invalid(path, text, "must fit into 64 bits")]
 
 
 def is_skipping(skipped: Skipped) -> bool:
@@ -78,13 +81,13 @@ def validate_skipped(new: Skipped, old: Skipped, path: FieldPath, ctx: Context) 
         return [forbidden(path, f"may only be set when the {SKIP_GATE} feature gate is enabled")]
     if not isinstance(new, list):
         return []
-    known = old if isinstance(old, list) else []
+    known = set(old) if isinstance(old, list) else set()
     errors: list[FieldError] = []
+    seen = Distinct()
     for i, operation in enumerate(new):
-        if operation in new[:i]:
-            errors.append(duplicate(path.index(i), operation))
-        if operation not in _OPERATIONS and operation not in known:
-            errors.append(not_supported(path.index(i), operation, _OPERATIONS))
+        errors += seen.add(operation, path.index(i))
+        if operation not in known:
+            errors += check_one_of(operation, path.index(i), _OPERATIONS)
     if _PREPARE in new and _UNPREPARE not in new and "*" not in new:
         detail = f"{_PREPARE} cannot be skipped unless {_UNPREPARE} is also skipped"
         errors.append(invalid(path, new, detail))

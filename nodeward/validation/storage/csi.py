@@ -48,7 +48,7 @@ from nodeward.validation.checks import (
     check_subdomain,
     given,
     most,
-    name,
+    named,
     one_of,
     under,
 )
@@ -175,7 +175,7 @@ def _health(health: StorageHealth, path: FieldPath) -> list[FieldError]:
 _HEALTH_CONDITION: Final = Fields(
     StorageHealthCondition,
     status=one_of("StorageDegraded", "StorageUnreachable"),
-    reason=both(name(condition_reason), most(_REASON_LIMIT)),
+    reason=both(named(condition_reason), most(_REASON_LIMIT)),
     message=most(_MESSAGE_LIMIT),
     access_mode=one_of(*ACCESS_MODES),
     volume_mode=one_of("Filesystem", "Block"),
