@@ -52,8 +52,8 @@ GENERATE_ATTEMPTS = 8
 UPDATE_ATTEMPTS = 100
 _MAX_GENERATED_PREFIX = 63 - 5
 #: How often, and how long, a write waits for an object a controller is about to create (default service account).
-EARLY_LOOKS = 10
-EARLY_SECONDS = 0.1
+DEPENDENCY_ATTEMPTS = 10
+DEPENDENCY_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +124,10 @@ class Writer:
         write = Write(
             "CREATE", kind, meta.namespace, meta.name, "", call.user, obj, None, is_dry_run=call.is_dry_run
         )
-        for _ in range(EARLY_LOOKS):
-            if not self._chain.is_early(write):
+        for _ in range(DEPENDENCY_ATTEMPTS):
+            if not self._chain.should_wait(write):
                 break
-            await env.clock.sleep(EARLY_SECONDS)
+            await env.clock.sleep(DEPENDENCY_SECONDS)
         self._chain.admit(write)
         strategy.prepare_create(obj, env)
         faults, warnings = strategy.review_create(obj, env)

@@ -18,8 +18,8 @@ from typing import Final
 
 from nodeward.base.errors import ConfigError, WorldError
 from nodeward.cli.account_tokens import AccountToken
+from nodeward.cli.long_running import gates_of, run_until_stopped
 from nodeward.cli.pages import serve_pages
-from nodeward.cli.standing import gates_of, run_until_stopped
 from nodeward.controllers import CONTROLLERS
 from nodeward.controllers.naming import chosen
 from nodeward.controllers.runner import MANAGER, Runner

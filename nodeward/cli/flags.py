@@ -345,8 +345,8 @@ COMMANDS: Final = (
         _up,
         "Start a whole cluster in one process: API server, scheduler, controllers and\n"
         "nodes, of which the first runs real processes. Certificates and a kubeconfig are\n"
-        "made on the first start and kept; state survives a restart. Ctrl-C stops it in\n"
-        "good order.",
+        "made on the first start and kept; state survives a restart. Ctrl-C stops it\n"
+        "gracefully.",
     ),
     Command(
         "apiserver",
@@ -354,7 +354,7 @@ COMMANDS: Final = (
         "nodeward.cli.up",
         _apiserver,
         "Run the API server alone, with the flags of kube-apiserver, on etcd or on a file of\n"
-        "its own. Ctrl-C stops it in good order.",
+        "its own. Ctrl-C stops it gracefully.",
     ),
     Command(
         "scheduler",
@@ -364,7 +364,7 @@ COMMANDS: Final = (
         "Run the scheduler alone: an ordinary client of Nodeward's API server or of a real\n"
         "one, with the flags and the configuration file of kube-scheduler. Several may run\n"
         "side by side: copies of one elect a leader, others serve other schedulerNames.\n"
-        "Ctrl-C stops it in good order.",
+        "Ctrl-C stops it gracefully.",
     ),
     Command(
         "controllers",
@@ -392,8 +392,8 @@ COMMANDS: Final = (
         "what nodes declare and pods need (KEP-5328)",
         "nodeward.cli.features",
         _features,
-        "Ask about declared features, without a cluster: which ones a node would declare,\n"
-        "which ones a pod needs, whether a node has them, and what it takes to have one.",
+        "Query declared features, without a cluster: which ones a node would declare,\n"
+        "which ones a pod needs, whether a node has them, and what a feature requires.",
     ),
     Command(
         "why",
@@ -405,11 +405,11 @@ COMMANDS: Final = (
     ),
     Command(
         "tolerations",
-        "list who uses Lt and Gt tolerations (KEP-5471)",
+        "list objects with Lt and Gt tolerations (KEP-5471)",
         "nodeward.cli.tolerations",
         _tolerations,
         "List the pods, workloads and claims whose tolerations use Lt or Gt, and what\n"
-        "becomes of each once TaintTolerationComparisonOperators is off: to be asked\n"
+        "happens to each once TaintTolerationComparisonOperators is off: to be run\n"
         "before a rollback. For any cluster; nothing in it is changed.",
     ),
     Command(
@@ -421,7 +421,7 @@ COMMANDS: Final = (
     ),
     Command(
         "readiness",
-        "tell what a readiness rule would do",
+        "show what a readiness rule would do",
         "nodeward.cli.readiness",
         node_flags.readiness_flags,
         node_flags.READINESS,

@@ -14,9 +14,9 @@ from typing import Final
 
 from nodeward.base.errors import ConfigError
 from nodeward.cli.cluster_flags import simulated_fleet
+from nodeward.cli.long_running import gates_of, run_until_stopped
 from nodeward.cli.node_flags import DEFAULT_HEALTHZ_PORT
 from nodeward.cli.pages import serve_pages
-from nodeward.cli.standing import gates_of, run_until_stopped
 from nodeward.cluster.description import FleetPlan
 from nodeward.cluster.fleet import Fleet
 from nodeward.cluster.fleet_control import COMPONENT, FleetControl

@@ -16,7 +16,7 @@ DEFAULT_FLEET_MAP: Final = "nodeward-fleet"
 KUBELET: Final = """\
 Run kubelets: thousands of simulated ones in one process (--fleet), or one that
 runs real containers on this machine (--node-name). An ordinary client of
-Nodeward's API server or of a real one. Ctrl-C stops it in good order; containers
+Nodeward's API server or of a real one. Ctrl-C stops it gracefully; containers
 go on running.
 
 A fleet is described in the ConfigMap kube-system/nodeward-fleet, which may be
@@ -25,7 +25,7 @@ edited while it runs: see nodeward fleet --help."""
 CONTROLLERS: Final = """\
 Run the controllers alone: ordinary clients of Nodeward's API server or of a real
 one. Copies elect a leader, with the lease of kube-controller-manager. Ctrl-C
-stops them in good order."""
+stops them gracefully."""
 
 FLEET: Final = """\
 Look at the nodes of a fleet and change them while it runs. All of it is in one

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
+from nodeward.cli.long_running import gates_of, run_until_stopped
 from nodeward.cli.pages import serve_pages
-from nodeward.cli.standing import gates_of, run_until_stopped
 from nodeward.features import Gates, Version
 from nodeward.machinery.clock import RealChance, RealClock
 from nodeward.machinery.connecting import connect

@@ -26,7 +26,9 @@ class AdmissionChain:
     def __init__(self, plugins: Sequence[AdmissionPlugin]) -> None:
         self.plugins = tuple(plugins)
         self.names = tuple(plugin.name for plugin in plugins)
-        self._waiting = tuple(p.is_early for p in plugins if type(p).is_early is not AdmissionPlugin.is_early)
+        self._waiting = tuple(
+            p.should_wait for p in plugins if type(p).should_wait is not AdmissionPlugin.should_wait
+        )
         self._admitting: Half = tuple(
             (p.name, p.admit) for p in plugins if type(p).admit is not AdmissionPlugin.admit
         )
@@ -46,9 +48,9 @@ class AdmissionChain:
         self._clock, self._seconds = clock, seconds
         return self
 
-    def is_early(self, write: Write) -> bool:
+    def should_wait(self, write: Write) -> bool:
         """Tell whether a plugin asks to wait for an object that is about to be created."""
-        return any(is_early(write) for is_early in self._waiting)
+        return any(should_wait(write) for should_wait in self._waiting)
 
     def admit(self, write: Write) -> None:
         self._writes += 1

@@ -55,7 +55,7 @@ class AdmissionPlugin:
     def __init__(self, env: Environment) -> None:
         self.env = env
 
-    def is_early(self, write: Write) -> bool:
+    def should_wait(self, write: Write) -> bool:
         """Tell whether a controller is about to create what the write lacks, so that waiting helps."""
         return False
 

@@ -44,7 +44,7 @@ class ServiceAccountPlugin(AdmissionPlugin):
         # Shared by all pods and never changed.
         self._source = _token_source()
 
-    def is_early(self, write: Write) -> bool:
+    def should_wait(self, write: Write) -> bool:
         """Wait while the default account of a new namespace does not exist yet."""
         if write.operation != "CREATE" or not write.is_about("pods"):
             return False
