@@ -5,6 +5,8 @@ cut and printed. Inside, a set is one integer with a bit for each CPU, so that s
 
 What must stay true: immutable; iteration and text are in ascending order; printing and parsing again gives an
 equal set.
+
+Called by the kubelet; calls `duration`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 In goes text, out come whole nanoseconds, and back. What must stay true: texts, results and error messages are those
 of Go's `time` package, because flags, config files and API fields are full of them; a duration fits 64 bits.
+
+Used by every component.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@
 * ours: `nodeward.base.invariant.InvariantBroken`, a bug; that component stops
 
 `ConfigError` is the caller's too, but speaks of a file or a flag rather than a request.
+
+Used by every component.
 """
 
 from __future__ import annotations

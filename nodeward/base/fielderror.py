@@ -2,6 +2,8 @@
 
 Validators return lists of `FieldError`; `nodeward.api.errors.invalid` turns a list into a `Status` with causes.
 The text of an error is `<path>: <kind>: <value>: <detail>`, where the value is left out for kinds that carry none.
+
+Used by every component; calls `fieldpath`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A path is a linked list, so that walking down an object costs one small allocation a step and the text is
 made only when there is an error to report.
+
+Called by the API server, the scheduler, the kubelet and validation.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ The store's codec and the controllers call this. In: trees of plain values. Out:
 Go escapes beyond the JSON standard (<, >, & and the two line separators of Unicode).
 
 What must stay true: what was read from such bytes and is written again gives the same bytes.
+
+Called by `api.codec` and `controllers.controller_revisions`.
 """
 
 from __future__ import annotations

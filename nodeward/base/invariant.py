@@ -1,4 +1,7 @@
-"""Checks that stay on in production: a broken one is our bug, and the component that found it stops."""
+"""Checks that stay on in production: a broken one is our bug, and the component that found it stops.
+
+Used by every component.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Whoever reads a file notes what is wrong and goes on with a default; `settle`, at the end, raises if there was anything.
 Each line has the file, the line, the field and what is wrong with it.
+
+Called by the scheduler, the kubelet and the cluster assembly; calls `fielderror`, `fieldpath` and `yaml_text`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ of suffixes it was written in (`Format`), because that decides how it prints.
 
 What must stay true: immutable; equality, order and hash look at the amount only (`1000m == 1`); printing and parsing
 again gives an equal quantity with the same text; text already in Kubernetes' accepted shape is kept letter by letter.
+
+Used by every component.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ In go nanoseconds since 1970 (UTC), out comes `2026-11-15T06:47:47Z` (`Time`: wh
 
 What must stay true: what does not fit is cut off, never rounded into the future; texts in any time zone are read;
 a text that is not a moment is refused in the words of Go's parser, since they reach the user.
+
+Used by every component; calls `duration`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 In go bytes and what to call them; out come documents. Not YAML, a key given twice and nesting without end are each a
 `ConfigError` with name and line. A field is named as in error messages: `spec.containers[0].name`.
+
+Called by the scheduler, the kubelet, the cluster assembly and the command line.
 """
 
 from __future__ import annotations

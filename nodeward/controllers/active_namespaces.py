@@ -1,4 +1,7 @@
-"""For controllers that keep something in every active namespace: which those are, and who may stop bothering."""
+"""Active namespaces, for controllers that keep an object in each of them.
+
+Called by the root CA and service account controllers.
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ Existing revisions are found by what they hold, not by name.
 
 What must stay true: a template has one revision (should there be more, the newest counts); two templates never share
 a name; revisions in use are kept whatever the limit says.
+
+Called by the daemon set and stateful set controllers.
 """
 
 from __future__ import annotations

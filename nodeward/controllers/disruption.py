@@ -5,6 +5,8 @@ came of it, the condition is taken back (as long as nobody but this controller c
 
 What must stay true: a budget that cannot be worked out allows nothing, and says why; evictions that the API has counted
 are taken for granted until their pods are gone, or two minutes have passed.
+
+Run by `controllers.runner`; calls `disruption_scale`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ What must stay true:
   owners)
 * an owner whose kind nobody serves, or that cannot be where the reference says, keeps its dependents
 * a finalizer is removed only when all kinds have been listed and no dependent is left that it waits for
+
+Run by `controllers.runner`; calls `garbage_kinds`, `owner_graph` and `owner_writes`.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ conditions how far that is (`namespace_conditions`), and at last loses the final
 server removes it.
 
 What must stay true: the finalizer goes only after an attempt that found every kind empty and had no failure.
+
+Run by `controllers.runner`; calls `namespace_conditions` and `namespace_content`.
 """
 
 from __future__ import annotations

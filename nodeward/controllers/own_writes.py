@@ -1,7 +1,9 @@
-"""What a controller wrote last, so that it does not look at an older copy and do the same again.
+"""What a controller wrote last, so that it does not act on an older copy from the informer.
 
 An informer lags behind the answers to our own writes. A look at a copy from before the last write would, for example,
 miss what that write counted.
+
+Called by `cronjob.controller` and `job.controller`.
 """
 
 from __future__ import annotations

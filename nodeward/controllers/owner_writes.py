@@ -2,6 +2,8 @@
 
 Everything is written against the metadata that was judged. An object that is gone meanwhile is fine; one that has been
 made again under the same name is left alone.
+
+Called by `garbage_collector`; calls `owner_graph`.
 """
 
 from __future__ import annotations

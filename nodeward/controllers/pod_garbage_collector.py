@@ -8,6 +8,8 @@ it knows that it did not end well, and deleted without grace, since no kubelet i
 
 What must stay true: pods of a missing node are touched only after the node has been missing for a while and the API
 confirms it; a pod that was made again under the same name is another pod.
+
+Run by `controllers.runner`.
 """
 
 from __future__ import annotations

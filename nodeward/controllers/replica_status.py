@@ -1,4 +1,7 @@
-"""What a replica set (or a replication controller) says of its pods. Pure: pods and the time in, a status out."""
+"""The status of a replica set or replication controller. Pure: pods and the time in, a status out.
+
+Called by `replicaset`.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Keys are namespaces. The map holds the given certificates and nothing else, whatever somebody wrote into it; labels
 and other annotations are left alone.
+
+Run by `controllers.runner`; calls `active_namespaces`.
 """
 
 from __future__ import annotations

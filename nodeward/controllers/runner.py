@@ -6,6 +6,8 @@ the API refused.
 
 What must stay true: a failure costs one key a delay, never the worker; a broken invariant stops the controller that
 found it and no other; the last thing left of a stopped runner is a log line.
+
+Started by `cli.controllers` and `cluster.assembly`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """A service account `default` in every active namespace: pods that name none run as it.
 
 Keys are namespaces. Without this account the API server refuses every pod of a namespace.
+
+Run by `controllers.runner`; calls `active_namespaces`.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ future (clocks differ) waits until then and its time to live after that.
 
 What must stay true: a job is deleted only if the API's own copy, read just before, has expired too: its owner may have
 given it more time.
+
+Run by `controllers.runner`.
 """
 
 from __future__ import annotations

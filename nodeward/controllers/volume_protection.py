@@ -5,6 +5,8 @@ given it here. Keys are names of volumes.
 
 What must stay true: a volume is in use as long as its own status says Bound, whoever writes that; a write is made on
 top of the copy it was decided by, so that a volume bound in the meantime keeps its finalizer.
+
+Run by `controllers.runner`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ Steps before the oldest emulated version are folded into one. A gate can be set 
 What must stay true: every dependency is a gate here, is at least as stable as the gate that needs it, and is on
 wherever that gate is on by default (a test checks all versions). The newest upstream release known is 1.37; in 1.38
 everything is as it was in 1.37.
+
+Read by `gates`.
 """
 
 from __future__ import annotations

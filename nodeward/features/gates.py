@@ -5,6 +5,8 @@ out comes a frozen `Gates` that is handed to whoever asks. Nothing is global, so
 live in one process. The errors are those of Kubernetes, plus the nearest known name for one that is unknown.
 
 What must stay true: a `Gates` exists only if every gate that is on has all gates it needs on.
+
+Made by the command line and the cluster assembly for each component; calls `catalogue`.
 """
 
 from __future__ import annotations

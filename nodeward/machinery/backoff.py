@@ -1,10 +1,12 @@
-"""How long to wait before trying again: longer each time, up to a cap, with some luck mixed in.
+"""Backoff: how long to wait before trying again, longer each time, up to a cap, with jitter.
 
 In goes the number of failures so far, out come seconds. `Curve` is the pure rule, `Backoff` counts the failures of
 one thing, `KeyedBackoff` those of many things by key.
 
 What must stay true: without jitter the waits never shrink and never pass the cap; jitter only ever adds, at most
 `jitter` times the wait, so that a thousand clients that failed together do not come back together.
+
+Used by controllers, the kubelet, work queues, reflectors and leader election.
 """
 
 from __future__ import annotations

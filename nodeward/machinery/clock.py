@@ -1,4 +1,4 @@
-"""Time and chance: the one room that may ask the real world for either.
+"""Time and randomness: the only module that may ask the real world for either.
 
 A component gets a `Clock` and, if it needs luck, a `Chance` in its constructor. In production those are `RealClock`
 and `RealChance`; in rehearsals and tests `VirtualClock` (time jumps to the next timer, see `virtual_loop`) and
@@ -7,6 +7,8 @@ and `RealChance`; in rehearsals and tests `VirtualClock` (time jumps to the next
 What must stay true: instants are whole nanoseconds; wall time (`now_ns`) is for writing into objects, monotonic
 time (`monotonic_ns`) for measuring, and the two have different zero points so that mixing them shows at once;
 waiting takes seconds, as `asyncio` does. While a virtual clock is held its time stands still.
+
+Handed to every component by whoever assembles it.
 """
 
 from __future__ import annotations

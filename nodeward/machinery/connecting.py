@@ -1,4 +1,8 @@
-"""From a configuration to a client: TLS, credentials and transport put together."""
+"""From a configuration to a client: TLS, credentials and transport put together.
+
+Called by benchmarks and the command line; calls `client`, `credentials`, `http_transport`, `kubeconfig` and
+`transport`.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ it does not know us (401), credentials that can be renewed are renewed and the r
 
 What must stay true: a credential program runs once for all who wait for it, and not again before what it printed
 has expired; secrets appear in no message.
+
+Called by `cli.account_tokens` and `connecting`; calls `kubeconfig` and `transport`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What a server serves, as it says itself: its groups, their versions, and the resources in each."""
+"""What a server serves, as it says itself: its groups, their versions, and the resources in each.
+
+Called by `controllers.garbage_kinds` and `client`.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ when `start` returns. The kubelet's pod and node managers call it.
 What must stay true: no code that needs a task of its own (a timeout, a task group) runs before the first suspension;
 a function that needs one is marked `@own_task`. A coroutine is never lost: it ends, or is closed by `stop`. One that
 fails costs no other its turn, and not its caller either: the error is logged, unless it is a broken invariant.
+
+Called by the kubelet.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ streams (watches) have connections of their own that do not count, or a few of t
 
 What must stay true: nobody is handed a connection another request still uses; a request that may have been
 processed is never sent twice unless it only reads; after `aclose` no socket is left.
+
+Called by `apiserver.subresources.log`, `kubelet.reporting.running` and `connecting`; calls `http_connection` and
+`transport`.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ needs. Nothing is read behind the caller's back: the environment is an argument.
 
 What must stay true: files named in a kubeconfig are relative to that kubeconfig; of several files the first that
 says something wins; an error names the file, the entry, what is wrong and what would be right.
+
+Called by the command line and `connecting`.
 """
 
 from __future__ import annotations

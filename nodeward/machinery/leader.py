@@ -6,6 +6,8 @@ the last change*, takes over. Nobody compares clocks between machines: times in 
 
 What must stay true: a leader that cannot renew stops working before anybody else may start, provided clocks run at
 about the same speed; a write is always conditional on the version read, so two copies cannot both win.
+
+Called by `cli.controllers` and `scheduler.scheduler`; calls `client`.
 """
 
 from __future__ import annotations

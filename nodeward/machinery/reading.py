@@ -5,6 +5,8 @@ Callers name a struct type (all of a kind, or only the fields they need), `dict`
 
 What must stay true: an answer that cannot be read is `BadAnswer`, the world's error, never half an object. Lists
 of typed objects carry kind and version in every item, although servers leave them out there.
+
+Called by the client and its watches; controllers bring readers of their own.
 """
 
 from __future__ import annotations

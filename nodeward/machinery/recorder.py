@@ -1,4 +1,4 @@
-"""Events for people: what a component tells about an object, written to the API in the background.
+"""The event recorder: events about objects, written to the API in the background.
 
 `recorder.event(pod, NORMAL, "Scheduled", "...")` returns at once. Repeats are counted and floods are cut
 (`event_correlation`); what is left is written by short-lived tasks, which exist only while there is something to
@@ -6,6 +6,8 @@ write, so that a recorder costs nothing while it is silent.
 
 What must stay true: the caller never waits and never sees an error; memory is bounded, and what does not fit is
 dropped and counted; events about one object are written in order; closing writes what is left, within a time limit.
+
+Called by the scheduler, controllers, the kubelet and the cluster assembly; calls `client` and `event_correlation`.
 """
 
 from __future__ import annotations

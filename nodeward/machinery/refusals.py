@@ -1,7 +1,9 @@
-"""What a refusal means: HTTP answers that are not 2xx, as `ApiError`, and whether to try again.
+"""Error answers: HTTP answers that are not 2xx, as `ApiError`, and whether to retry.
 
 A Kubernetes server explains itself with a `Status`; something in front of it (a proxy, a load balancer) answers with
 its own page, and then the code alone must do. The texts for those are the ones kubectl users know.
+
+Called by `client`; calls `transport`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The parts of a request to the API: path, query and body, made from kinds, names and objects.
 
 What must stay true: a name stays one segment of the path whatever it contains, and a body says its kind.
+
+Called by `kubelet.node_manager` and `client`.
 """
 
 from __future__ import annotations

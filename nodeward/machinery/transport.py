@@ -4,6 +4,8 @@ A `Request` goes in, a `Response` comes out; whether sockets, TLS or nothing but
 transport's secret. What must stay true: a transport never looks inside bodies, raises `ConnectionFailed` or
 `TransportTimeout` (both the world's errors) for everything that kept an answer from coming, and answers every HTTP
 status, good or bad, as a `Response`.
+
+Used by the client; implemented by `http_transport` and by the API server in process.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ In go the parts of a streamed answer, cut anywhere; out come whole events, in or
 `ApiError` it carries; a stream that breaks off raises `ConnectionFailed`; a watch that ran its time just ends.
 
 What must stay true: an event is delivered once and whole, or not at all.
+
+Called by `client` and `reflector`; calls `reading` and `transport`.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ What must stay true:
 * higher priority first, then first come, first served; adding again can raise a priority, never lower it
 
 All methods belong to the event loop's thread.
+
+Called by controllers, the kubelet, the machinery and the cluster assembly; calls `backoff`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ In go a pod's spec (or a selector) and a node; out comes whether it fits, or how
 alternatives, what is inside a term must all hold, and a term that says nothing selects nothing. `Gt` and `Lt`
 compare labels as numbers the way Go reads them; a label that is no number does not match. A requirement that cannot
 be understood spoils its term only.
+
+Called by the API server, the scheduler, controllers and the kubelet; calls `selectors`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The scheduler's node cache and the kubelet's admission count the same ports by the same rule: a port on any address
 takes that port on all addresses of the node.
+
+Called by the scheduler and the kubelet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Numbers that users may give as a share of something: `maxSurge: 25%`."""
+"""Numbers that users may give as a share of something: `maxSurge: 25%`.
+
+Called by controllers and validation.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Every function takes the text and returns what is wrong with it, in Kubernetes' words; an empty list means nothing.
 The common ones remember their answers: the same label keys and names come by thousands of times.
+
+Called by the API server, the kubelet, validation and other rules.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Pure: in goes a pod's spec, out come names in the order in which they stand, empty ones left out. A static pod may
 name none, because the node that shows it would get access to them.
+
+Called by the API server and the kubelet.
 """
 
 from __future__ import annotations

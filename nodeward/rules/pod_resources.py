@@ -4,6 +4,8 @@ In goes a pod, out comes a map from resource to exact quantity. Containers add u
 other, so the hungriest counts; an init container that keeps running (a side-car) counts beside all that start after
 it. Resources of the pod as a whole replace the sum. During a resize a pod holds both the old and the new size, so
 with `with_status` the larger counts, until the node has said that it cannot be done.
+
+Called by the API server, the scheduler, controllers and the kubelet; calls `resource_names`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ timers are in `readiness_timers`.
 What must stay true: a gate that is given up with action Taint opens the node only once its taint is on the node. The
 condition and the taint are written by two components, one after the other; a node that opened with the first would
 take every waiting pod before the second. With BypassWithWarning the node opens at once.
+
+Called by the API server, the scheduler, controllers and the kubelet; calls `taints`.
 """
 
 from __future__ import annotations

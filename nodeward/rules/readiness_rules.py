@@ -8,6 +8,8 @@ is written together with the removal of the taint.
 What must stay true: nothing is done about nodes a rule does not select, except that a node which leaves the selector
 loses the taint that this rule put on it. Unlike upstream, where it keeps it for ever. Of two rules that own the same
 taint on one node the one that holds the node wins, so that the taint does not come and go.
+
+Called by the API server, controllers, validation and other rules; calls `selector_overlap`, `selectors` and `taints`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 `parse_labels("app=web,tier in (a,b),!old")` and `parse_fields("spec.nodeName=n1")` give selectors with `matches`;
 `from_label_selector` compiles a `LabelSelector`. Errors are `SelectorError` with the texts kubectl users know.
+
+Called by the API server, the scheduler, controllers and validation; calls `names`.
 """
 
 from __future__ import annotations

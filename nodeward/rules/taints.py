@@ -3,6 +3,8 @@
 In go taints and tolerations, as they are listed; order matters only where Kubernetes says so: the first untolerated
 taint is the one that is named, and the first toleration that covers a NoExecute taint gives its seconds. A taint is
 told from another by its key and effect.
+
+Called by the scheduler, controllers, the kubelet and other rules; calls `tolerations`.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ tolerates a taint whose value is greater than N, `Lt N` one that is less. Both s
 in their one canonical form; anything else does not match, and is never an error. With `numeric` false (the gate is
 off, or the component is too old to know it) `Lt` and `Gt` match nothing. `Equal` and `Exists` never look at a
 number.
+
+Called by the scheduler, controllers, other rules and benchmarks.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Pure questions about objects, for schedulers and whoever binds volumes. A volume that is reserved for a claim (by its
 `claimRef`) serves that claim or none; else the smallest that is large enough does. In-tree volumes are taken as they
 are: they are not translated to the CSI drivers that replaced them.
+
+Called by the scheduler and controllers; calls `affinity` and `selectors`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ of all of etcd's writes (`etcd_stream.py`) feeds every watch.
 What must stay true: a write whose answer was lost is repeated only as the same comparison, which can succeed
 at most once; a refusal after a lost answer is looked into, because the write refused may be our own that had
 gone through.
+
+Called by `opening`; calls `etcd_stream`, `feed`, `interface`, `keys` and `recent`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ nothing older is missing. etcd's own progress notices do not prove that: before 
 overtake events. They serve here as a sign of life only.
 
 What must stay true: steps come in revision order without gaps, across reconnections; a gap is a `Compacted`.
+
+Called by `etcd`; calls `interface`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ behind, so a reader that never reads costs a bounded amount of memory and harms 
 What must stay true: a watch delivers each event of its prefix once and in order; between "history says this
 is all" and "live" there is no await, so no event falls between them. Everything here runs on the event loop's
 thread.
+
+Called by every store; calls `interface`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ This is etcd's model cut down to what an API server needs. Nothing beyond this p
   still serve a watch from memory when it was not the one to compact.)
 * Keys are non-empty text without NUL, ordered by code point (which is the byte order of UTF-8). Every store takes
   values of 1 MiB; one that is given more than it can take raises `ValueTooLarge`.
+
+Implemented by `memory`, `sqlite` and `etcd`; used by the API server.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 In: committed events, in revision order, without gaps. Out: those of a prefix after a revision. What must stay
 true: no event with a revision in (`base`, `newest`] is missing, and the number and bytes of those kept are
 bounded.
+
+Called by `etcd` and `sqlite`; calls `interface`.
 """
 
 from __future__ import annotations

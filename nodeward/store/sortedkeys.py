@@ -5,6 +5,8 @@ bounded length, so that adding one moves a few kilobytes rather than all of them
 
 What must stay true: every key of block i is >= `_starts[i]` and < `_starts[i + 1]`; no block is empty but a
 single first one.
+
+Called by `memory` and `sqlite_index`.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ gives up the interpreter lock at every row, so a reading thread and the loop wou
 What must stay true: revisions are contiguous; `_feed.revision` is the newest committed one and reads go no
 further; a write is answered, and watchers are told, only after its transaction is on the disk; when a
 transaction fails, every write not yet on the disk fails and the index is again what is on the disk.
+
+Called by `opening`.
 """
 
 from __future__ import annotations

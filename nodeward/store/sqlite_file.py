@@ -6,6 +6,8 @@ to do. The file is a log: one row per revision, never updated, removed only by c
 What must stay true: a file that is not ours, or is damaged, is not written to (it is recognised by plain
 reads, and read through a read-only connection before anything may write); a new file appears under its name
 complete or not at all; two servers never have the same file open.
+
+Called by `sqlite`, `sqlite_reader` and `sqlite_writer`; calls `interface` and `sqlite_index`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ revision) of a key now or at any revision since the last compaction; never a val
 
 What must stay true: entry `i` of the undo log belongs to revision `_base + 1 + i` and `newest` is the last of
 them; the keys in `_entries` are the keys in `_keys`.
+
+Called by `sqlite` and `sqlite_file`; calls `feed`, `interface` and `sortedkeys`.
 """
 
 from __future__ import annotations

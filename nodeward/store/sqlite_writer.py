@@ -8,6 +8,8 @@ What must stay true: rows reach the disk in revision order, none is skipped: onc
 everything handed over before the loop has heard of it (an older *generation*) is dropped, because it may
 build on what failed. A statement is one trip into SQLite for a whole batch: each trip gives up the
 interpreter lock and may wait long to get it back.
+
+Called by `sqlite`; calls `sqlite_file`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Keys are "namespace/name". A look that finds nothing to do says when the next mo
 
 What must stay true: the name of a job is its moment, so that no moment gets two jobs, whoever is killed when; a look
 never begins from a copy older than what this controller wrote itself.
+
+Run by `controllers.runner`; calls `due` and `jobs`.
 """
 
 from __future__ import annotations

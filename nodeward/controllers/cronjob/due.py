@@ -2,6 +2,8 @@
 
 Counted from the last start, or from its creation. Of several moments that were missed only the last is made up for;
 moments longer ago than `startingDeadlineSeconds` are gone.
+
+Called by `controller`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The jobs of a cron job: how they are made, which are still at work, which of the finished go. Pure."""
+"""The jobs of a cron job: how they are made, which are still at work, which of the finished go. Pure.
+
+Called by `controller`.
+"""
 
 from __future__ import annotations
 

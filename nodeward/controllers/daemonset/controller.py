@@ -5,6 +5,8 @@ else to it, so that heartbeats cost a comparison.
 
 What must stay true: nothing is made or deleted while an earlier request has not been seen to happen; a template that is
 refused is tried again later and later, with one event and one condition, while pods that must go still go.
+
+Run by `controllers.runner`; calls `failed_pods`, `placement`, `plan` and `status`.
 """
 
 from __future__ import annotations

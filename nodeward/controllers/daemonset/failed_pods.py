@@ -2,6 +2,8 @@
 
 A node that turns every daemon pod away would otherwise be sent one after the other without a pause. Another template,
 or half an hour without failures, starts anew.
+
+Called by `controller`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ The scheduler places daemon pods like all others; each is made for one node, and
 name. Daemon pods put up with what makes a node unfit for others: they stay on nodes that are not ready or out of reach,
 and may come to nodes under pressure or closed for others. What a node's readiness gates say is no concern here
 (KEP-5233): daemon pods are what makes nodes ready, and the scheduler lets them through.
+
+Called by `controller` and `plan`.
 """
 
 from __future__ import annotations

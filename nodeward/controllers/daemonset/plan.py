@@ -7,6 +7,8 @@ rolling update (`rolling_step`).
 What must stay true: without surge there is never a second pod on a node, not even beside one that is going; old pods
 that serve are deleted only while fewer than `maxUnavailable` nodes are without; with surge an old pod that serves goes
 only when its heir serves, and at most `maxSurge` heirs are on their way.
+
+Called by `controller` and `status`; calls `placement`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What a daemon set says of its pods. Pure: a state in, a status out."""
+"""The status of a daemon set. Pure: its observed state in, a status out.
+
+Called by `controller`; calls `plan`.
+"""
 
 from __future__ import annotations
 

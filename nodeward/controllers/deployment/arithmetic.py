@@ -5,6 +5,8 @@ In go the deployment and its replica sets, out come sizes by name: only those th
 What must stay true: a rolling step never asks for more than `replicas + maxSurge` pods altogether, and never takes
 available pods below `replicas - maxUnavailable`. Percentages of surge are rounded up, of unavailability down; if both
 come out as zero, one pod may be unavailable, since otherwise nothing could ever move.
+
+Called by `controller` and `progress`; calls `revisions`.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ Every look ends with at most one write to the deployment itself (status and revi
 
 What must stay true: a step is worked out from copies that may be old, so every write names the version it is based on,
 and a conflict means another look; killed at any point, the next look goes on from what is stored.
+
+Run by `controllers.runner`; calls `arithmetic`, `progress` and `revisions`.
 """
 
 from __future__ import annotations

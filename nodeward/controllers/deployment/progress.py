@@ -4,6 +4,8 @@
 
 What must stay true: progress is a change of counts for the better; without any for `progressDeadlineSeconds` the
 rollout has failed, which is told and changes nothing else. A rollout that was complete is not judged again.
+
+Called by `controller`; calls `arithmetic`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A rollout has a number. The replica set of the current template has the highest;
 rollback) gets a new number and keeps the old ones in a history. `kubectl rollout history` and `undo` read this.
 
 What must stay true: nothing here changes the objects it is given.
+
+Called by `arithmetic` and `controller`.
 """
 
 from __future__ import annotations

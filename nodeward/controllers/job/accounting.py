@@ -1,4 +1,4 @@
-"""The books of a job: how ended pods get from their finalizers into the counts, each exactly once. Pure.
+"""Job tracking with finalizers: how ended pods get into the counts, each exactly once. Pure.
 
 1. `enter` names ended pods in `status.uncountedTerminatedPods` (an index that succeeded is entered at once: the set of
    indexes cannot count it twice). That status is stored.
@@ -7,6 +7,8 @@
 
 What must stay true: killed between any two of these, the next look finds every pod in exactly one of the states. At
 most `MAX_UNCOUNTED` pods are entered at a time, so that the status stays small.
+
+Called by `controller`; calls `conditions`, `indexes`, `job_state`, `pod_facts` and `policies`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 What must stay true: a failure is noted only once the status that counts it is stored, so that a look that has to be
 taken again does not make the pause longer.
+
+Called by `controller` and `sizing`; calls `pod_facts`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A job ends in two steps. `FailureTarget` or `SuccessCriteriaMet` says that it is decided, `Failed` or `Complete` that
 nothing of it runs any more and everything has been counted.
+
+Called by the other modules of this package, the cron job and TTL controllers.
 """
 
 from __future__ import annotations

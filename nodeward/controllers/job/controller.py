@@ -1,4 +1,4 @@
-"""The job controller: looks at a job and its pods, takes one step, keeps the books.
+"""The job controller: looks at a job and its pods, takes one step, counts ended pods.
 
 Keys are "namespace/name". A look makes or deletes pods, then stores what has ended (`accounting`), and only when that
 is stored lets the ended pods go.
@@ -6,6 +6,8 @@ is stored lets the ended pods go.
 What must stay true: every status is written on top of the one it was worked out from, so that nothing is counted twice
 by two controllers; no look begins from a job older than what this controller wrote itself; killed at any point, the
 counts come out the same.
+
+Run by `controllers.runner`; the package's docstring lists what it calls.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A job may have a hundred thousand indexes, most of which are done in order: runs are few where numbers are many.
 What cannot be read in a text is passed over, since a status may have been written by anybody.
+
+Called by the other modules of this package.
 """
 
 from __future__ import annotations

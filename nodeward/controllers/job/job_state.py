@@ -1,7 +1,9 @@
-"""A job and its pods as one look finds them, with everything counted once. Pure.
+"""A job and its pods as observed at one moment, with everything counted once. Pure.
 
 Pods are in one of three states of the books: tracked (they carry the finalizer, and are not counted), uncounted (named
 in the status, to be counted as soon as the finalizer is seen to be gone), and counted.
+
+Called by the other modules of this package; calls `indexes`, `pod_facts` and `policies`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The pods of a job, as they are made: with the finalizer that keeps them until they are counted, and their index."""
+"""The pods of a job, as they are made: with the finalizer that keeps them until they are counted, and their index.
+
+Called by `pod_writes`; calls `pod_facts` and `policies`.
+"""
 
 from __future__ import annotations
 

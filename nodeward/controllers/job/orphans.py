@@ -1,6 +1,8 @@
 """Pods that carry a job's finalizer and have no job to count them: the finalizer is taken off, so that they can go.
 
 Their job is gone, or over, or they were let go of. Keys are pods, "namespace/name".
+
+Called by `controller`; calls `conditions`, `pod_facts` and `pod_writes`.
 """
 
 from __future__ import annotations

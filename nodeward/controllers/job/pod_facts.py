@@ -1,6 +1,8 @@
 """What one pod means to its job: tracked, failed, which index, when it ended. Pure.
 
 A pod carries a finalizer until it has been counted; that it is gone means: counted, or never to be.
+
+Called by the other modules of this package.
 """
 
 from __future__ import annotations

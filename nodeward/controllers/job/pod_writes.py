@@ -2,6 +2,8 @@
 
 To release a pod is to take its finalizer off: from then on it may go. `released` remembers of which pods that is known
 before the informer has told; a pod is taken off that list when it has.
+
+Called by `controller` and `orphans`; calls `making` and `pod_facts`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The rules users give for failures and for success: `podFailurePolicy` and `successPolicy`. Pure.
 
 The first rule that matches decides. A failure that no rule matches counts.
+
+Called by the other modules of this package; calls `indexes`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 What must stay true: never more pods at work than `parallelism`, nor than completions are missing; with
 `podReplacementPolicy: Failed` pods that are going count as well; an index has one pod at a time.
+
+Called by `controller`; calls `backoff`, `indexes`, `job_state` and `pod_facts`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 In goes a node; out come the NoSchedule taints it should have for its conditions and for being cordoned. Only these
 keys with this effect are ours to add and to remove: whatever else is on the node is somebody else's.
+
+Called by `execute_taints` and `plan`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ made by one worker at a time, as one patch that holds only for the version it wa
 What must stay true: nothing is driven off a node faster than its zone allows, and nothing at all while all zones are
 lost; a node that is ready has no such taint; taints of others are never touched. The events of one failure of a gate
 are told after its record was written, so that they are told once.
+
+Run by `controllers.runner`; decisions come from `health`, `zones`, `plan` and `gate_failures`.
 """
 
 from __future__ import annotations

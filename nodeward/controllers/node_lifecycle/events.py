@@ -1,4 +1,7 @@
-"""Events about readiness gates, on the node: which gate, which node, what happened and why (KEP-5233)."""
+"""Events about readiness gates, on the node: which gate, which node, what happened and why (KEP-5233).
+
+Called by `controller`; calls `gate_failures`.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 A node whose Ready is False is `not-ready`, one whose Ready is Unknown is `unreachable`, never both. Getting the first
 of them makes pods leave, so that needs leave (`may_add`, from the zone's rate limit); changing one for the other, and
 taking it off a node that is ready, does not. `must_clear`: all zones are lost, so the fault is not the nodes'.
+
+Called by `health` and `plan`; calls `condition_taints`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Such a kubelet is older than gates or has them switched off; nobody else would e
 writes into the spec of its node. The node lifecycle controller counts from what its watch shows: from the moment it
 sees the node Ready, or the gate, whichever is later. Where the kubelet keeps the time, nothing runs here: exactly one
 of both writes a given condition. The timers are lost with the controller, and start anew with the next.
+
+Called by `controller` and `health`.
 """
 
 from __future__ import annotations

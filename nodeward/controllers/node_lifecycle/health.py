@@ -1,8 +1,10 @@
-"""When a node was last heard of, and what its silence means.
+"""Node health: when a node last renewed its Lease or status, and what its silence means.
 
 A node is heard of when its Lease is renewed or the heartbeat of its Ready condition moves; when exactly is read off
 this controller's clock at that moment, since clocks of nodes differ. After the grace period the four conditions that
 only its kubelet can know become Unknown. Conditions of others (the network's, readiness gates') keep their last value.
+
+Called by `controller`; calls `execute_taints`, `gate_timers` and `zones`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What can be counted about nodes and zones, under Kubernetes' names."""
+"""The metrics of the node lifecycle controller, under Kubernetes' names.
+
+Called by `controller`; calls `zones`.
+"""
 
 from __future__ import annotations
 

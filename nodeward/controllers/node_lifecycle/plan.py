@@ -1,7 +1,9 @@
-"""One look at a node: every change that this controller wants in its metadata and spec, as one patch.
+"""The plan for one node: every change that this controller wants in its metadata and spec, as one patch.
 
 In go the node as the informer has it and what the zone's limits allow; out comes a plan, or None if the node is as it
 should be. The parts are `condition_taints`, `execute_taints`, `gate_failures` and the old names of two labels.
+
+Called by `controller`; calls `condition_taints`, `execute_taints`, `gate_failures` and `reporters`.
 """
 
 from __future__ import annotations

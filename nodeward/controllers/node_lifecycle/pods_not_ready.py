@@ -2,6 +2,8 @@
 
 Keys are pods. A pod is marked when its node falls silent, or when it is given to a node that is not ready; services
 stop sending to it then. The kubelet sets the condition right again when it is back.
+
+Called by `controller`.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ waits for an agent that cannot come. That is worth a warning while there is time
 A reporter of a gate is a pod of a DaemonSet on the node that says which gate it reports: by the variable
 `CONDITION_TYPE` in the environment of a container (the proposal's side-car, `nodeward report-readiness`), or by the
 gate's label in its node selector. Reporters that say neither, and those outside the node, are not seen here.
+
+Called by `controller`, `gate_failures` and `plan`.
 """
 
 from __future__ import annotations

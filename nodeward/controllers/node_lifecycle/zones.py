@@ -5,6 +5,8 @@ or, in a small zone, stop. A zone without any ready node (`FullDisruption`) is e
 can take the pods; if all zones are so, nothing is: then it is this control plane that sees nothing.
 
 In go counts of nodes by zone every few seconds; out come rates. All of it is values and arithmetic given `now`.
+
+Called by `controller`, `health` and `metrics`.
 """
 
 from __future__ import annotations

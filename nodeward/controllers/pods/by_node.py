@@ -1,4 +1,7 @@
-"""The pods of one node, from the informer that all controllers share."""
+"""The pods of one node, from the informer that all controllers share.
+
+Called by the node lifecycle controller, `node_lifecycle.pods_not_ready` and the taint eviction controller.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 What must stay true: a template that is refused again and again is told in the same words each time, so that the
 recorder counts one event instead of writing many; a delete names the uid, so that it never hits a younger pod.
+
+Called by the workload controllers.
 """
 
 from __future__ import annotations

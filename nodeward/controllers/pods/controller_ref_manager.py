@@ -1,10 +1,12 @@
-"""Whose an object is: controller references, and how owners come by objects and let go of them.
+"""Controller references: how owners adopt matching orphans and release objects that no longer match.
 
 An owner claims what matches its selector: it adopts orphans, and releases what it has but no longer selects. Works for
 pods, replica sets and controller revisions alike.
 
 What must stay true: nobody takes what another controls; an owner that is being deleted changes nothing; before the
 first adoption the owner is read from the API itself, since a copy may be of one that is gone.
+
+Called by the workload controllers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""After a refusal, ask again later and later, whatever happens meanwhile (KEP-5471: the hot loop).
+"""Backoff after refused creations: growing pauses, whatever happens meanwhile (KEP-5471: no hot loop).
 
 A template that admission or validation refuses is refused the next time too, until somebody changes it or the rules.
 Retries by the queue alone are not enough: every event about the owner or one of its pods would be another try. So the
@@ -6,6 +6,8 @@ controller asks here before it creates anything.
 
 What must stay true: the waits grow to a cap while nothing about the owner changes; another generation of the owner
 starts anew.
+
+Called by the cron job controller, `owners` and `replicaset`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Deleting pods that are expected to go: one that turns out not to go is expected no longer."""
+"""Deleting pods under expectations: a failed deletion is no longer expected.
+
+Called by the daemon set controller, `replicaset` and the stateful set controller; calls `expectations` and
+`slow_start`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The condition that says why an owner's pods could not be made or deleted.
 
 Unlike upstream, where only replica sets have it: whoever makes pods says so in the same words.
+
+Called by the workload controllers.
 """
 
 from __future__ import annotations

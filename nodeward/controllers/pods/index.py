@@ -2,6 +2,8 @@
 
 All controllers share one informer for each kind, and so one index: by the uid of the controller, or for orphans by
 their namespace. `OwnerIndex(informers, Pod)` is what every workload controller counts by.
+
+Called by the workload controllers; calls `controller_ref_manager`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The owners of one kind, and the queue of those that need a look.
+"""The owners of one kind, and the work queue of those to reconcile.
 
 Listens to owners and, through a `PodEventHandlers`, to pods, and puts keys ("namespace/name") into `queue`. What a
 controller of pods keeps by key is here too: what it waits for (`expectations`), and how long it waits after a refusal
@@ -6,6 +6,8 @@ controller of pods keeps by key is here too: what it waits for (`expectations`),
 
 What must stay true: another object by the same name starts with nothing kept; news of one owner that comes in quick
 succession is one look, except for what the controller waits for.
+
+Called by the workload controllers; calls `creation_backoff`, `expectations`, `index` and `pod_event_handlers`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which pods to delete first: those that will be missed least.
+"""Which pods to delete first when scaling down.
 
 In order of importance: not on a node yet; pending, then unknown, then running; not ready; a lower
 `controller.kubernetes.io/pod-deletion-cost`; more pods of the same family on its node; ready for a shorter time;
@@ -7,6 +7,8 @@ about the same age it is not always the newest that goes; then the uid decides.
 
 Unlike upstream, whose rules can prefer a to b, b to c and c to a: pods whose times are of the same magnitude but not
 equal are compared by the later rules before their uids.
+
+Called by `job.sizing` and `replicaset`; calls `state`.
 """
 
 from __future__ import annotations

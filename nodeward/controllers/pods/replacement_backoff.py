@@ -1,4 +1,4 @@
-"""Pods that fail right after they were made: the next ones wait, longer each time (KEP-5471: never a hot loop).
+"""Backoff for pods that fail right after they were made: replacements wait longer each time (KEP-5471).
 
 A pod that its node refuses fails at once, and a controller that replaces it at once makes pods as fast as the cluster
 can carry them, each of which stays behind as Failed. Unlike upstream, whose replica sets do just that: after such a
@@ -6,6 +6,8 @@ failure new pods wait 1 s, then twice as long each time, 5 minutes at most.
 
 What must stay true: a pod counts once; a whole batch that fails together counts as one failure; a pod made since the
 last failure that becomes ready, or another generation of the owner, ends the waiting. Deleting never waits.
+
+Called by `replicaset`; calls `state`.
 """
 
 from __future__ import annotations

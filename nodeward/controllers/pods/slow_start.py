@@ -1,4 +1,7 @@
-"""Many requests at once, beginning with few: what the first is refused for, the thousandth would be as well."""
+"""Slow start: many requests in batches that double, so that a refusal costs few requests.
+
+Called by the workload controllers.
+"""
 
 from __future__ import annotations
 

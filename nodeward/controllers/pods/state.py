@@ -1,6 +1,8 @@
 """What a pod's status means to its owner: does it count, does it serve, and since when.
 
 Pure. Availability is readiness that has lasted for `minReadySeconds`; time comes in as nanoseconds since 1970.
+
+Called by the workload controllers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Writing what was counted into an owner's status, also when the copy it was counted for is old."""
+"""Writing what was counted into an owner's status, also when the copy it was counted for is old.
+
+Called by the daemon set controller, `replicaset` and the stateful set controller.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The letters are those of generated names (no vowels, nothing easily mistaken). The number behind them is not
 Kubernetes' own: a cluster that moves here keeps its replica sets, because those are recognised by their templates.
+
+Called by `controller_revisions` and `deployment.revisions`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Events about readiness rules, on the node, in node-readiness-controller's words."""
+"""Events about readiness rules, on the node, in node-readiness-controller's words.
+
+Called by `controller`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What can be counted about readiness rules, under node-readiness-controller's names; gone when the rule goes."""
+"""The metrics of readiness rules, under node-readiness-controller's names; removed with their rule.
+
+Called by `controller`.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ it managed are known to be managed.
 
 What must stay true: a status is written only if something is different from what is there; the time of an evaluation
 alone is no difference.
+
+Called by `controller` and `known`.
 """
 
 from __future__ import annotations

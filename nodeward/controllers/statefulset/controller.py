@@ -4,6 +4,8 @@ Keys are "namespace/name".
 
 What must stay true: nothing is made or deleted while an earlier request has not been seen to happen; a template that is
 refused is tried again later and later, with one event and one condition.
+
+Run by `controllers.runner`; calls `identity`, `plan`, `pod_control` and `status`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What makes a pod the one it is: its ordinal, and the name, labels, host name and claims that follow from it. Pure."""
+"""What makes a pod the one it is: its ordinal, and the name, labels, host name and claims that follow from it. Pure.
+
+Called by the other modules of this package.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ ordinals and go in the other. `Parallel`: everything at once, but replacing pods
 What must stay true: there is never a second pod of a place; an update goes from the highest ordinal down to the
 partition; a set whose pods do not serve is not updated further (so a broken update stays where it is, also after the
 template is put back, until its pod is deleted by hand).
+
+Called by `controller` and `status`; calls `identity`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 What must stay true: a pod is made only when its claims exist and none of them is on its way out; claims are never
 deleted here: who owns them decides (`retention`).
+
+Called by `controller`; calls `identity` and `retention`.
 """
 
 from __future__ import annotations

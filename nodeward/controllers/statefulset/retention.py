@@ -8,6 +8,8 @@
 | Delete | Delete | the set; the pod instead, once it is to be scaled away |
 
 Claims that belong to another set or pod of the same name, or that somebody else controls, are left alone.
+
+Called by `pod_control`; calls `identity`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""What a stateful set says of its pods. Pure: a state in, a status out.
+"""The status of a stateful set. Pure: its observed state in, a status out.
 
 `currentRevision` is what pods were before the update under way; once all of them are of the new revision and ready,
 the new one is the current one.
+
+Called by `controller`; calls `identity` and `plan`.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ disrupted and deletes it.
 What must stay true: a pod is never deleted before its moment, nor after its taints or tolerations took it away; a pod
 made again under the same name is another pod; nobody is told twice of the same deletion. Numbers in tolerations are
 compared only if this component's own gate is on: with it off they cover nothing, and the pod goes.
+
+Run by `controllers.runner`; calls `deadlines`.
 """
 
 from __future__ import annotations

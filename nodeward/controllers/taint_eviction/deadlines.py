@@ -8,6 +8,8 @@ Unlike upstream, where a running timer is neither shortened by a second taint no
 there the documented promises (the shortest time counts; a taint that goes takes its deadline along) do not hold.
 As upstream, time runs from when this controller saw the taint, whatever `timeAdded` says, and a node that goes from
 not-ready to unreachable or back is one failure: its pods' time does not start anew.
+
+Called by `controller`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 They are keys of a node's static configuration. A feature asks for them in its requirements; a kubelet says what its own
 code and its container runtime can do (`nodeward.kubelet.node.abilities`), an autoscaler says it for nodes that do not
 exist yet. A node whose code or machine cannot do a thing must not declare it, whatever the gate says.
+
+Used by the features of this package and by the kubelet, which knows what it can do.
 """
 
 from __future__ import annotations

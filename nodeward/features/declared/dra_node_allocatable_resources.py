@@ -1,6 +1,8 @@
 """DRANodeAllocatableResources: devices that are made of a node's own cpu and memory.
 
 No pod needs it; the API server refuses slices of such devices for nodes that do not have it.
+
+Called by `apiserver.admission.node_declared_feature_validator` and `declared`; calls `feature`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What the library of declared features refuses: a wrong registration, name or version. The message says which."""
+"""What the library of declared features refuses: a wrong registration, name or version. The message says which.
+
+Raised by the modules of this package.
+"""
 
 from __future__ import annotations
 

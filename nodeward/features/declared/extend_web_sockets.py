@@ -1,6 +1,8 @@
 """ExtendWebSocketsToKubelet: exec, attach and port-forward reach the kubelet as WebSockets (KEP-4006).
 
 No pod needs it: the API server reads the name from the node and either passes the connection on or translates it.
+
+Called by `apiserver.subresources.translating`, `declared` and `kubelet.server.streams`; calls `feature`.
 """
 
 from __future__ import annotations

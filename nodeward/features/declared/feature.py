@@ -6,6 +6,8 @@ that does not exist yet is what the node will say.
 
 What must stay true: no feature without a feature gate (declared features are temporary), and none that nobody acts
 on: it has a rule, or it names the component that reads it from the node.
+
+Used by each feature of this package and by the kubelet; calls `errors`, `shapes` and `version`.
 """
 
 from __future__ import annotations

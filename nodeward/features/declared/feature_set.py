@@ -4,6 +4,8 @@ A table numbers the names of a registry in their order; a set holds bits of one 
 many features there are; for a column of nodes see `columns`.
 
 What must stay true: bits of different tables never meet (that is an error, not a wrong answer); a set is immutable.
+
+Called by `declared`, `columns` and `framework`; calls `errors`.
 """
 
 from __future__ import annotations

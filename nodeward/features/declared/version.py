@@ -2,6 +2,8 @@
 
 Text goes in, an ordered value comes out. The order is that of semantic versions: a missing patch is 0, a pre-release
 comes before its release, what follows a plus does not count.
+
+Called by `declared`, `feature` and `framework`; calls `errors`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """What a handler gives back: a status, headers, and a body or a stream that goes on.
 
 The HTTP edge and the in-process loopback both send answers; handlers know neither.
+
+Made by the handlers of the API server and the kubelet; sent by `sending`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """HTTP/1.1 on a socket: bytes in, requests to the application, answers out.
 
-One `HttpServerConnection` per connection, on httptools' parser. Requests of one connection are answered one after the
-other.
-What must stay true, whatever a peer sends:
+One `HttpServerConnection` per connection, made by `listener`, on httptools' parser. Requests of one connection are
+answered one after the other. What must stay true, whatever a peer sends:
 
 * a request head larger than `Limits.max_head` is answered 431, a body larger than `max_body` 413, at once;
 * a peer that is slow to send a request, or idle, is closed; a peer that does not read its answer is cut off after

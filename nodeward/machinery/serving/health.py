@@ -2,6 +2,8 @@
 
 Checks are functions by name; a page is `ok` while all of them hold, else 500 with the list, as Kubernetes' components
 answer. `?verbose` shows the list in any case.
+
+Called by `cli.pages`, `cli.report_readiness` and `kubelet.server.application`; calls `answer` and `connection`.
 """
 
 from __future__ import annotations

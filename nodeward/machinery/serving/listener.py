@@ -2,6 +2,8 @@
 
 In goes an application (a coroutine from request and peer to answer); `serve` opens sockets, `stop` finishes what is
 under way, for a while, and cuts off the rest.
+
+Called by the API server, the cluster assembly and the command line; calls `connection`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 What must stay true: a peer that sends faster than we read is not read from, and sent something now and then that it
 understands as a question (`ping`): to a peer that is gone nothing can be sent, and nobody would notice otherwise.
+
+Called by `kubelet.server.streams`; calls `answer`.
 """
 
 from __future__ import annotations

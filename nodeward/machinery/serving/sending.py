@@ -3,6 +3,8 @@
 What must stay true: bytes leave in the order they were pushed, and the transport is handed only as much as it can
 pass on soon. A TLS transport forgets to count what it has encrypted, so whatever is handed over at once is memory that
 nobody sees; here it waits where it is counted.
+
+Called by `connection`; calls `answer`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Headers of a connection are compressed as one long text, so a `Packer` and a `FrameReader` belong to one connection and
 see every frame of it. What must stay true: a peer's frames cost no more memory than their limits, whatever their heads
 promise; data is handed on as it comes, never gathered.
+
+Called by `kubelet.server.streams` and `session`.
 """
 
 from __future__ import annotations

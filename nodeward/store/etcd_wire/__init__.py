@@ -1,1 +1,1 @@
-"""What goes over the wire to etcd: messages (`messages.py`), members to call (`members.py`), streams (`tap.py`)."""
+"""The wire to etcd: messages (`messages.py`), members to call (`members.py`), streams (`grpc_stream.py`)."""

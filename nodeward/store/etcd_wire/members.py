@@ -6,6 +6,8 @@ a single failed attempt (`EtcdConnectionLost`).
 
 What must stay true: a call is only ever repeated here if repeating it is harmless, which the caller says by
 using `ask`.
+
+Called by `etcd`, `etcd_stream` and `opening`; calls `grpc_stream` and `messages`.
 """
 
 from __future__ import annotations
