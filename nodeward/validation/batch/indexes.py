@@ -55,11 +55,15 @@ def count_indexes(text: str, completions: int) -> int:
 def overlap(completed: str, failed: str, completions: int) -> int | None:
     """The first index both sets name; parts that cannot be read are passed over."""
     done, broken = _readable(completed, completions), _readable(failed, completions)
-    while done and broken:
-        (first, last), (other_first, other_last) = done[0], broken[0]
+    i = j = 0
+    while i < len(done) and j < len(broken):
+        (first, last), (other_first, other_last) = done[i], broken[j]
         if first <= other_last and other_first <= last:
             return max(first, other_first)
-        (done if first <= other_first else broken).pop(0)
+        if first <= other_first:
+            i += 1
+        else:
+            j += 1
     return None
 
 

@@ -21,10 +21,10 @@ from nodeward.base.fielderror import (
     internal,
     invalid,
     quote,
-    too_many,
 )
 from nodeward.base.fieldpath import ROOT
-from nodeward.rules.names import DNS_SUBDOMAIN_LIMIT, dns_subdomain, label_key_faults, size
+from nodeward.rules.names import DNS_SUBDOMAIN_LIMIT, dns_subdomain, size
+from nodeward.validation.checks import Distinct, check_count, check_distinct, check_each, check_qualified
 from nodeward.validation.core.node_config import validate_config_source, validate_config_status
 from nodeward.validation.core.node_readiness import readiness_gate_warnings, validate_readiness_gates
 from nodeward.validation.meta.addresses import cidr_warnings, is_dual_stack, parse_cidr, validate_cidr
@@ -191,28 +191,19 @@ def _pod_cidrs(cidrs: list[str], ctx: Context) -> list[FieldError]:
 
 
 def _unique_addresses(addresses: list[NodeAddress]) -> list[FieldError]:
-    errors: list[FieldError] = []
-    seen: set[tuple[str, str]] = set()
-    for i, address in enumerate(addresses):
-        identity = (address.type, address.address)
-        if identity in seen:
-            errors.append(duplicate(_STATUS.child("addresses").index(i), address))
-        seen.add(identity)
-    return errors
+    seen = Distinct()
+    return check_each(
+        addresses, _STATUS.child("addresses"), lambda item, at: seen.add((item.type, item.address), at, item)
+    )
 
 
 def _preemption(policy: NodePodPreemptionPolicy, ctx: Context) -> list[FieldError]:
     path = _SPEC.child("podPreemptionPolicy")
     if not ctx.on(_PREEMPTION_GATE):
         return [forbidden(path, "")]
-    listed = policy.disable_resize_preemption
-    at = path.child("disableResizePreemption")
-    if len(listed) > _PREEMPTION_LIMIT:
-        return [too_many(at, len(listed), _PREEMPTION_LIMIT)]
-    errors = [
-        invalid(at.index(i), name, fault) for i, name in enumerate(listed) for fault in label_key_faults(name)
-    ]
-    return errors + [duplicate(at.index(i), name) for i, name in enumerate(listed) if name in listed[:i]]
+    listed, at = policy.disable_resize_preemption, path.child("disableResizePreemption")
+    errors = check_count(listed, at, _PREEMPTION_LIMIT)
+    return errors or check_each(listed, at, check_qualified) + check_distinct(listed, at)
 
 
 NODE: Final = Validator(

@@ -146,8 +146,7 @@ def _status_amounts(quota: ResourceQuota) -> list[FieldError]:
 
 
 def _status(new: ResourceQuota, old: ResourceQuota, ctx: Context) -> list[FieldError]:
-    errors = check_present(new.metadata.resource_version, ROOT.child("resourceVersion"))
-    return errors + _status_amounts(new)
+    return check_present(new.metadata.resource_version, ROOT.child("resourceVersion")) + _status_amounts(new)
 
 
 RESOURCE_QUOTA: Final = kind(dns_subdomain, _quota, status=_status)

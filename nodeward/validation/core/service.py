@@ -217,7 +217,7 @@ def _source_ranges(service: Service, old: Service | None, ctx: Context) -> list[
         at = _SPEC.child("LoadBalancerSourceRanges")
         if spec.type != "LoadBalancer":
             errors.append(forbidden(at, _ONLY_BALANCED))
-        known = [text.strip() for text in old.spec.load_balancer_source_ranges] if old else []
+        known = {text.strip() for text in old.spec.load_balancer_source_ranges} if old else ()
         for i, text in enumerate(spec.load_balancer_source_ranges):
             errors += validate_cidr(text.strip(), at.index(i), ctx, known)
     elif annotation is not None:

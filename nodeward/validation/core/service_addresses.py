@@ -63,7 +63,7 @@ def validate_cluster_ips(new: ServiceSpec, old: ServiceSpec | None, ctx: Context
 
 def _address_faults(ips: list[str], old: ServiceSpec | None, ctx: Context) -> list[FieldError]:
     faults: list[FieldError] = []
-    known = old.cluster_ips if old else []
+    known = set(old.cluster_ips) if old else ()
     for i, ip in enumerate(ips):
         if i == 0 and ip == "None":
             if len(ips) > 1:

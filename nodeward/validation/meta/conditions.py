@@ -9,10 +9,20 @@ import re
 from typing import Final
 
 from nodeward.api.meta import Condition
-from nodeward.base.fielderror import FieldError, duplicate, invalid, required
+from nodeward.base.fielderror import FieldError, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import regex_error
-from nodeward.validation.checks import check_choice, check_form, check_size
+from nodeward.validation.checks import (
+    Distinct,
+    Fields,
+    both,
+    check_each,
+    check_not_negative,
+    choice,
+    given,
+    most,
+    named,
+)
 from nodeward.validation.meta.labels import validate_label_name
 
 _REASON: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
@@ -37,32 +47,28 @@ def condition_reason(text: str) -> list[str]:
 
 
 def validate_conditions(conditions: list[Condition], path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    seen: set[str] = set()
-    for i, condition in enumerate(conditions):
-        at = path.index(i)
-        if condition.type in seen:
-            errors.append(duplicate(at, condition.type))
-        seen.add(condition.type)
-        errors += _condition(condition, at)
-    return errors
+    types = Distinct()
+    return check_each(
+        conditions,
+        path,
+        lambda item, at: types.add(item.type, at) + _type(item.type, at) + _CONDITION(item, at),
+    )
 
 
-def _condition(condition: Condition, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not condition.type:
-        errors.append(required(path.child("type"), "is required"))
-    else:
-        errors += validate_label_name(condition.type, path.child("type"))
-    errors += check_choice(condition.status, path.child("status"), ("False", "True", "Unknown"))
-    if condition.observed_generation < 0:
-        at = path.child("observedGeneration")
-        errors.append(invalid(at, condition.observed_generation, "must be greater than or equal to zero"))
-    if condition.last_transition_time is None:
-        errors.append(required(path.child("lastTransitionTime")))
-    if not condition.reason:
-        errors.append(required(path.child("reason")))
-    else:
-        errors += check_form(condition.reason, path.child("reason"), condition_reason)
-        errors += check_size(condition.reason, path.child("reason"), _REASON_LIMIT)
-    return errors + check_size(condition.message, path.child("message"), _MESSAGE_LIMIT)
+def _type(name: str, path: FieldPath) -> list[FieldError]:
+    at = path.child("type")
+    return validate_label_name(name, at) if name else [required(at, "is required")]
+
+
+def _generation(number: int, path: FieldPath) -> list[FieldError]:
+    return check_not_negative(number, path, "must be greater than or equal to zero")
+
+
+_CONDITION: Final = Fields(
+    Condition,
+    status=choice("False", "True", "Unknown"),
+    observed_generation=_generation,
+    last_transition_time=given,
+    reason=both(named(condition_reason), most(_REASON_LIMIT)),
+    message=most(_MESSAGE_LIMIT),
+)

@@ -157,16 +157,16 @@ def validate_match_label_keys(
     errors = _label_keys(keys, selector, path.child("matchLabelKeys"))
     errors += _label_keys(mismatch_keys, selector, path.child("mismatchLabelKeys"))
     if selector is not None:
-        known = dict.fromkeys(selector.match_labels)
+        known, last = set(selector.match_labels), {key: i for i, key in enumerate(keys)}
         for expression in selector.match_expressions:
             # The merge itself adds each key once; a key that was there before shows up twice.
-            if expression.key in keys and expression.key in known:
-                last = len(keys) - 1 - keys[::-1].index(expression.key)
+            if expression.key in last and expression.key in known:
                 detail = "exists in both matchLabelKeys and labelSelector"
-                errors.append(invalid(path.index(last), expression.key, detail))
-            known[expression.key] = None
+                errors.append(invalid(path.index(last[expression.key]), expression.key, detail))
+            known.add(expression.key)
+    mismatched = set(mismatch_keys)
     for i, key in enumerate(keys):
-        if key in mismatch_keys:
+        if key in mismatched:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             errors.append(invalid(path.child("matchLabelKeys").index(i), key, detail))
     return errors

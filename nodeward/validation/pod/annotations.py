@@ -55,9 +55,10 @@ def validate_pod_annotations(
     for key, value in annotations.items():
         if key.startswith(SECCOMP_CONTAINER):
             errors += _seccomp(value, path.child(key))
-    for key, value in annotations.items():
-        if key.startswith(APPARMOR):
-            errors += _apparmor(key, value, spec, path.key(key))
+    apparmor = {key: value for key, value in annotations.items() if key.startswith(APPARMOR)}
+    names = {container.name for container in containers_of(spec)} if apparmor else set()
+    for key, value in apparmor.items():
+        errors += _apparmor(key, value, names, path.key(key))
     return errors
 
 
@@ -88,10 +89,10 @@ def _seccomp(profile: str, path: FieldPath) -> list[FieldError]:
     return [invalid(path, profile, "must be a valid seccomp profile")]
 
 
-def _apparmor(key: str, profile: str, spec: PodSpec, path: FieldPath) -> list[FieldError]:
+def _apparmor(key: str, profile: str, names: set[str], path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
     name = key.removeprefix(APPARMOR)
-    if not any(container.name == name for container in containers_of(spec)):
+    if name not in names:
         errors.append(invalid(path, name, "container not found"))
     if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCALHOST):
         errors.append(invalid(path, profile, f"invalid AppArmor profile name: {quote(profile)}"))

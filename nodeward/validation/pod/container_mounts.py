@@ -27,6 +27,7 @@ def validate_mounts(container: AnyContainer, volumes: dict[str, Volume], path: F
     errors: list[FieldError] = []
     seen: set[str] = set()
     devices = {device.name: device.device_path for device in container.volume_devices}
+    device_paths = set(devices.values())
     for i, mount in enumerate(container.volume_mounts):
         is_plain = (
             mount.name in volumes
@@ -40,7 +41,7 @@ def validate_mounts(container: AnyContainer, volumes: dict[str, Volume], path: F
             and not mount.bind_mount_options
         )
         if not is_plain:
-            errors += _mount(mount, container, volumes, devices, seen, path, path.index(i))
+            errors += _mount(mount, container, volumes, devices, device_paths, seen, path, path.index(i))
         seen.add(mount.mount_path)
     return errors
 
@@ -50,6 +51,7 @@ def _mount(
     container: AnyContainer,
     volumes: dict[str, Volume],
     devices: dict[str, str],
+    device_paths: set[str],
     seen: set[str],
     path: FieldPath,
     at: FieldPath,
@@ -62,7 +64,7 @@ def _mount(
         errors.append(invalid(at.child("mountPath"), mount.mount_path, "must be unique"))
     if mount.name in devices:
         errors.append(invalid(at.child("name"), mount.name, "must not already exist in volumeDevices"))
-    if mount.mount_path in devices.values():
+    if mount.mount_path in device_paths:
         detail = "must not already exist as a path in volumeDevices"
         errors.append(invalid(at.child("mountPath"), mount.mount_path, detail))
     # Without the index of the mount, as upstream.

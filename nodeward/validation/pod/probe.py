@@ -18,6 +18,7 @@ from nodeward.api.core_v1.pod import PodOS
 from nodeward.base.fielderror import FieldError, forbidden, invalid, not_supported, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import http_header_name, port_name, port_number
+from nodeward.validation.checks import Fields, check_form, check_not_negative, check_positive
 
 _SCHEMES: Final = ("HTTP", "HTTPS")
 _PROTOCOLS: Final = ("HTTP1", "HTTP2")
@@ -60,6 +61,16 @@ def validate_readiness_probe(probe: Probe, grace: int | None, path: FieldPath) -
     return errors
 
 
+_COUNTS: Final = Fields(
+    Probe,
+    initial_delay_seconds=check_not_negative,
+    timeout_seconds=check_not_negative,
+    period_seconds=check_not_negative,
+    success_threshold=check_not_negative,
+    failure_threshold=check_not_negative,
+)
+
+
 def _probe(probe: Probe, grace: int | None, path: FieldPath) -> list[FieldError]:
     actions: tuple[tuple[str, _Action | None], ...] = (
         ("exec", probe.exec),
@@ -68,19 +79,12 @@ def _probe(probe: Probe, grace: int | None, path: FieldPath) -> list[FieldError]
         ("grpc", probe.grpc),
     )
     errors = _handler(actions, grace, path)
-    for name, number in (
-        ("initialDelaySeconds", probe.initial_delay_seconds),
-        ("timeoutSeconds", probe.timeout_seconds),
-        ("periodSeconds", probe.period_seconds),
-        ("successThreshold", probe.success_threshold),
-        ("failureThreshold", probe.failure_threshold),
-    ):
-        if number < 0:
-            errors.append(invalid(path.child(name), number, "must be greater than or equal to 0"))
+    delays = (probe.initial_delay_seconds, probe.timeout_seconds, probe.period_seconds)
+    if min(*delays, probe.success_threshold, probe.failure_threshold) < 0:
+        errors += _COUNTS(probe, path)
     seconds = probe.termination_grace_period_seconds
-    if seconds is not None and seconds <= 0:
-        at = path.child("terminationGracePeriodSeconds")
-        errors.append(invalid(at, seconds, "must be greater than 0"))
+    if seconds is not None:
+        errors += check_positive(seconds, path.child("terminationGracePeriodSeconds"))
     return errors
 
 
@@ -165,8 +169,7 @@ def _http_get(action: HTTPGetAction, path: FieldPath) -> list[FieldError]:
 
 def validate_port(port: int | str, path: FieldPath) -> list[FieldError]:
     """A port by number or by name."""
-    faults = port_name(port) if isinstance(port, str) else port_number(port)
-    return [invalid(path, port, fault) for fault in faults]
+    return check_form(port, path, port_name if isinstance(port, str) else port_number)
 
 
 def _stop_signal(signal: str, os: PodOS | None, path: FieldPath) -> list[FieldError]:

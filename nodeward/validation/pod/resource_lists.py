@@ -170,7 +170,9 @@ def _hugepages(
 
 def _claims(claims: list[ResourceClaim], pod_claims: frozenset[str], path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
-    seen: dict[str, None] = {}
+    seen: set[str] = set()
+    #: how many requests were listed so far, by claim
+    requests: dict[str, int] = {}
     for i, claim in enumerate(claims):
         at = path.index(i)
         if not claim.name:
@@ -179,19 +181,16 @@ def _claims(claims: list[ResourceClaim], pod_claims: frozenset[str], path: Field
         if claim.name in seen:
             errors.append(duplicate(at, claim.name))
         else:
-            key = claim.name
-            if claim.request:
-                errors += check_label(claim.request, at.child("request"))
-                key = f"{claim.name}/{claim.request}"
+            errors += check_label(claim.request or None, at.child("request"))
+            key = f"{claim.name}/{claim.request}" if claim.request else claim.name
             if key in seen:
                 errors.append(duplicate(at, key))
             elif not claim.request:
-                errors += [
-                    duplicate(at, claim.name)
-                    for other in seen
-                    if "/" in other and other.split("/")[0] == claim.name
-                ]
-            seen[key] = None
+                errors += [duplicate(at, claim.name)] * requests.get(claim.name, 0)
+            if "/" in key and key not in seen:
+                listed = key.split("/")[0]
+                requests[listed] = requests.get(listed, 0) + 1
+            seen.add(key)
         if claim.name not in pod_claims:
             detail = "must be one of the names in pod.spec.resourceClaims"
             detail += f": {', '.join(sorted(pod_claims))}" if pod_claims else " which is empty"

@@ -73,6 +73,8 @@ def validate_pod_security_context(
     context: PodSecurityContext, spec: PodSpec, path: FieldPath, options: PodOptions
 ) -> list[FieldError]:
     """A whole pod's."""
+    if context == _UNSET:  # what every pod gets by default: it must cost nothing
+        return []
     errors = _IDS(context, path)
     if context.sysctls:
         errors += _sysctls(context, spec, path.child("sysctls"), options)
@@ -128,6 +130,7 @@ _CONTAINER: Final = Fields(
     run_as_group=form(group_id),
     proc_mount=one_of("Default", "Unmasked"),
 )
+_UNSET: Final = PodSecurityContext()
 _IDS: Final = Fields(
     PodSecurityContext,
     fs_group=form(user_id),

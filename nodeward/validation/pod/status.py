@@ -115,7 +115,7 @@ def _node_names(new: Pod, old: Pod, ctx: Context) -> list[FieldError]:
 def _pod_ips(new: PodStatus, old: PodStatus, ctx: Context) -> list[FieldError]:
     path = STATUS.child("podIPs")
     texts = [address.ip for address in new.pod_ips]
-    errors = _addresses(texts, [address.ip for address in old.pod_ips], new.pod_ips, path, ctx)
+    errors = _addresses(texts, {address.ip for address in old.pod_ips}, new.pod_ips, path, ctx)
     if bool(new.pod_ip) != bool(texts):
         detail = "podIP and podIPs must either both be set or both be unset"
         errors.append(invalid(path, new.pod_ips or None, detail))
@@ -130,11 +130,11 @@ def _host_ips(new: PodStatus, old: PodStatus, ctx: Context) -> list[FieldError]:
     errors: list[FieldError] = []
     if new.host_ip != texts[0]:
         errors.append(invalid(path.index(0).child("ip"), texts[0], "must be equal to `hostIP`"))
-    return errors + _addresses(texts, [address.ip for address in old.host_ips], new.host_ips, path, ctx)
+    return errors + _addresses(texts, {address.ip for address in old.host_ips}, new.host_ips, path, ctx)
 
 
 def _addresses(
-    texts: list[str], old: list[str], shown: object, path: FieldPath, ctx: Context
+    texts: list[str], old: set[str], shown: object, path: FieldPath, ctx: Context
 ) -> list[FieldError]:
     errors: list[FieldError] = []
     for i, text in enumerate(texts):

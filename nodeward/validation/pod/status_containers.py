@@ -150,13 +150,14 @@ def validate_allocated_resources(
     """Health of devices: only for what the container asked for, and never for ephemeral containers."""
     errors: list[FieldError] = []
     containers = pod.spec.init_containers if name == "initContainerStatuses" else pod.spec.containers
+    by_name = {container.name: container for container in reversed(containers)}
     for i, status in enumerate(statuses):
         at = path.index(i).child("allocatedResourcesStatus")
         if name == "ephemeralContainerStatuses":
             if status.allocated_resources_status:
                 errors.append(forbidden(at, "must not be specified in container status"))
             continue
-        container = next((c for c in containers if c.name == status.name), None)
+        container = by_name.get(status.name)
         for j, resource in enumerate(status.allocated_resources_status):
             if container is not None:
                 detail = _not_asked_for(resource.name, container, pod.status.extended_resource_claim_status)

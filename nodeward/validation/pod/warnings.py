@@ -208,10 +208,11 @@ def _null_selectors(affinity: PodAffinity | PodAntiAffinity | None, path: FieldP
 
 
 def _repeated(values: list[str], name: str, path: FieldPath) -> list[str]:
+    first = {value: i for i, value in reversed(list(enumerate(values)))}
     return [
         f"{path.index(i).child(name)}: duplicate {name} {quote(value)}"
         for i, value in enumerate(values)
-        if value in values[:i]
+        if first[value] < i
     ]
 
 

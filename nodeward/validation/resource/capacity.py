@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from nodeward.api.resource_v1 import CapacityRequestPolicy, CapacityRequestPolicyRange
-from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid, required, too_many
+from nodeward.base.fielderror import FieldError, forbidden, invalid, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.base.quantity import Quantity
-from nodeward.validation.checks import NOT_NEGATIVE
+from nodeward.validation.checks import NOT_NEGATIVE, check_count, check_distinct
 
 _VALUES_LIMIT: Final = 10
 _LARGEST: Final = Quantity.of_int(2**63 - 1)
@@ -47,17 +47,15 @@ def _values(
         for i in range(1, len(values))
         if values[i - 1] > values[i]
     ]
-    if len(values) > _VALUES_LIMIT:
-        errors.append(too_many(path, len(values), _VALUES_LIMIT))
-    else:
-        for i, value in enumerate(values):
-            if value > capacity:
-                detail = f"option is larger than capacity value: {capacity}"
-                errors.append(invalid(path.index(i), str(value), detail))
-        for i, value in enumerate(values):
-            if any(value.value == other.value for other in values[:i]):
-                errors.append(duplicate(path.index(i), str(value.value)))
-    if len(values) > _VALUES_LIMIT or default not in values:
+    too_much = check_count(values, path, _VALUES_LIMIT)
+    errors += too_much
+    if not too_much:
+        detail = f"option is larger than capacity value: {capacity}"
+        errors += [
+            invalid(path.index(i), str(value), detail) for i, value in enumerate(values) if value > capacity
+        ]
+        errors += check_distinct([str(value.value) for value in values], path)
+    if too_much or default not in values:
         detail = "default value is not valid according to the requestPolicy"
         errors.append(invalid(path, str(default), detail))
     return errors

@@ -195,8 +195,7 @@ def _result(
     for i, toleration in enumerate(result.tolerations):
         errors += validate_device_toleration(toleration, path.child("tolerations").index(i), ctx)
     errors += validate_uuid(result.share_id, path.child("shareID"))
-    at = path.child("skipNodeOperations")
-    return errors + validate_skipped(result.skip_node_operations, None, at, ctx)
+    return errors + validate_skipped(result.skip_node_operations, None, path.child("skipNodeOperations"), ctx)
 
 
 def validate_binding_conditions(

@@ -53,8 +53,7 @@ def _class(new: DeviceClass, old: DeviceClass | None, ctx: Context) -> list[Fiel
 
     errors += validate_list(spec.config, CONFIG_LIMIT, config, _SPEC.child("config"))
     if spec.extended_resource_name is not None:
-        at = _SPEC.child("extendedResourceName")
-        errors += validate_extended_resource(spec.extended_resource_name, at)
+        errors += validate_extended_resource(spec.extended_resource_name, _SPEC.child("extendedResourceName"))
     return errors
 
 
