@@ -108,13 +108,13 @@ class Revisions(Generic[W]):
         self._client = context.client
         self._label = label
         self._index = OwnerIndex(context.informers, ControllerRevision)
-        self._claims = ControllerRefManager(context.client, type_, ControllerRevision)
+        self._ref_manager = ControllerRefManager(context.client, type_, ControllerRevision)
 
-    async def look(self, owner: W, selector: Labels) -> RevisionHistory:
+    async def read(self, owner: W, selector: Labels) -> RevisionHistory:
         """Return the history of `owner`, with its current template in it and numbered."""
         meta: ObjectMeta = owner.metadata
         candidates = [*self._index.controlled_by(meta.uid), *self._index.orphans(meta.namespace)]
-        known = by_number(await self._claims.claim(owner, selector, candidates))
+        known = by_number(await self._ref_manager.claim(owner, selector, candidates))
         template = owner.spec.template
         data = msgspec.json.decode(data_of(owner))
         # Other versions write other data for the same template.
@@ -176,7 +176,7 @@ class Revisions(Generic[W]):
                 namespace=owner.metadata.namespace,
                 labels={**template.metadata.labels, self._label: hash_},
                 annotations=dict(owner.metadata.annotations),
-                owner_references=[controller_reference(owner, self._claims.kind)],
+                owner_references=[controller_reference(owner, self._ref_manager.kind)],
             ),
             data=msgspec.Raw(data),
             revision=number,

@@ -63,7 +63,9 @@ class DisruptionController:
         #: The selector of each budget, as of a generation.
         self._selectors: dict[str, tuple[str, int, Labels | None]] = {}
         self._sizes: dict[str, int] = {}
-        self._budgets.add_handler(self._told, lambda _, new: self._told(new), self._removed)
+        self._budgets.add_handler(
+            self._on_budget_changed, lambda _, new: self._on_budget_changed(new), self._removed
+        )
         self._pods.add_handler(self._pod_seen, self._pod_changed, self._pod_gone)
 
     def work(self) -> Sequence[Work[Any]]:
@@ -71,7 +73,7 @@ class DisruptionController:
 
     # -- listening ------------------------------------------------------------------------------------------------
 
-    def _told(self, budget: PodDisruptionBudget) -> None:
+    def _on_budget_changed(self, budget: PodDisruptionBudget) -> None:
         self._queue.add(_key(budget))
 
     def _removed(self, budget: PodDisruptionBudget) -> None:

@@ -91,11 +91,13 @@ class GarbageCollector:
     def _follow(self, kind: Kind, informer: Informer[Meta]) -> None:
         def changed(old: Meta, new: Meta) -> None:
             if old.uid != new.uid:
-                self._graph.lost(old)
-            self._graph.saw(kind, new)
+                self._graph.on_object_deleted(old)
+            self._graph.on_object_changed(kind, new)
 
         informer.add_handler(
-            on_add=lambda meta: self._graph.saw(kind, meta), on_update=changed, on_delete=self._graph.lost
+            on_add=lambda meta: self._graph.on_object_changed(kind, meta),
+            on_update=changed,
+            on_delete=self._graph.on_object_deleted,
         )
 
     def _report(self, dependent: ObservedObject, owner: Reference) -> None:

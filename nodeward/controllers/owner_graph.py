@@ -208,7 +208,7 @@ class OwnerGraph:
             if wanted == place:
                 self._look(dependent)
 
-    def saw(self, kind: Kind, meta: Meta) -> None:
+    def on_object_changed(self, kind: Kind, meta: Meta) -> None:
         """Record that the object exists with this state."""
         found = ObservedObject(kind, meta)
         old = self._found.get(meta.uid)
@@ -227,7 +227,7 @@ class OwnerGraph:
             for uid in self._dependents.get(meta.uid, ()):
                 self._look(uid)
 
-    def lost(self, meta: Meta) -> None:
+    def on_object_deleted(self, meta: Meta) -> None:
         """Record that the object no longer exists."""
         found = self._found.pop(meta.uid, None)
         if found is None:

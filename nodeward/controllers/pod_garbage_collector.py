@@ -77,9 +77,9 @@ class PodGarbageCollector:
         )
 
     def work(self) -> Sequence[Work[Any]]:
-        return (Work(self._rounds, self._look), Work(self._removals, self._remove, workers=WORKERS))
+        return (Work(self._rounds, self._reconcile), Work(self._removals, self._remove, workers=WORKERS))
 
-    async def _look(self, _: str) -> float:
+    async def _reconcile(self, _: str) -> float:
         pods = self._pods.list()
         gone = await self._gone_nodes(pods)
         for removal in (

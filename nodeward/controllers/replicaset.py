@@ -82,7 +82,7 @@ class ReplicaController(Generic[R]):
         self._replacement_backoff: ReplacementBackoff[str] = ReplacementBackoff(context.clock)
         self._recorder = context.recorder
         self._control = PodControl(context.client, context.recorder)
-        self._claims = ControllerRefManager(context.client, type_, Pod)
+        self._ref_manager = ControllerRefManager(context.client, type_, Pod)
         self._pods = OwnerIndex(context.informers, Pod)
         self._owners: OwnerIndex[R] = OwnerIndex(context.informers, type_)
         self._in_namespace: NamespaceIndex[R] = NamespaceIndex(self._owners.informer)
@@ -118,7 +118,7 @@ class ReplicaController(Generic[R]):
         self._queue.add(key)
 
     def _key_of(self, namespace: str, reference: OwnerReference) -> str | None:
-        if reference.kind != self._claims.kind.name:
+        if reference.kind != self._ref_manager.kind.name:
             return None
         owner = self._owners.informer.get(reference.name, namespace)
         return _key(owner) if owner is not None and owner.metadata.uid == reference.uid else None
@@ -148,8 +148,8 @@ class ReplicaController(Generic[R]):
         own = self._pods.controlled_by(owner.metadata.uid)
         orphans = self._pods.orphans(owner.metadata.namespace)
         candidates = filter(is_active, chain(own, orphans))
-        active = await self._claims.claim(owner, selector, candidates)
-        failed_soon = self._replacement_backoff.look(key, owner.metadata, own)
+        active = await self._ref_manager.claim(owner, selector, candidates)
+        failed_soon = self._replacement_backoff.observe(key, owner.metadata, own)
         resting = self._replacement_backoff.seconds_left(key)
         if failed_soon:
             self._recorder.event(
@@ -161,7 +161,7 @@ class ReplicaController(Generic[R]):
             error = await self._manage(key, owner, active)
             if error is not None:
                 patient = self._creation_backoff.refused(key, owner.metadata)
-                _log.warning("%s %s: %s", self._claims.kind.name, key, error)
+                _log.warning("%s %s: %s", self._ref_manager.kind.name, key, error)
             else:
                 self._creation_backoff.forget(key)
         now_ns = self._clock.now_ns()
@@ -191,7 +191,7 @@ class ReplicaController(Generic[R]):
         template = owner.spec.template
         if template is None:
             return None
-        pod = pod_from_template(template, owner, controller_reference(owner, self._claims.kind))
+        pod = pod_from_template(template, owner, controller_reference(owner, self._ref_manager.kind))
         self._expectations.expect(key, creations=count)
         outcome = await in_growing_batches(count, lambda: self._control.create(owner, pod))
         if outcome.done < count:

@@ -52,7 +52,7 @@ class ResourceQuotaController:
         self._queue: WorkQueue[str] = WorkQueue(context.clock, name="resourcequota_primary")
         self._quotas = context.informers.informer(ResourceQuota)
         self._quotas_in = NamespaceIndex(self._quotas)
-        self._quotas.add_handler(self._told, self._changed, self._removed)
+        self._quotas.add_handler(self._on_quota_added, self._changed, self._removed)
         #: Kinds that count for more than their number, and the others.
         self._weighed: dict[str, Informer[Any]] = {}
         self._counted: dict[str, Informer[Meta]] = {}
@@ -64,7 +64,7 @@ class ResourceQuotaController:
 
     # -- listening ------------------------------------------------------------------------------------------------
 
-    def _told(self, quota: ResourceQuota) -> None:
+    def _on_quota_added(self, quota: ResourceQuota) -> None:
         self._queue.add(_key(quota))
 
     def _changed(self, old: ResourceQuota, new: ResourceQuota) -> None:
@@ -115,17 +115,17 @@ class ResourceQuotaController:
         return informer
 
     def _listen_to_objects(self, resource: str, informer: Informer[Any]) -> None:
-        def there(obj: KubeObject) -> None:
+        def on_put(obj: KubeObject) -> None:
             for tally in self._tallies_of(resource, obj):
                 tally.put(obj.metadata.name, obj)
             self._wake(resource, obj.metadata.namespace)
 
-        def gone(obj: KubeObject) -> None:
+        def on_delete(obj: KubeObject) -> None:
             for tally in self._tallies_of(resource, obj):
                 tally.drop(obj.metadata.name)
             self._wake(resource, obj.metadata.namespace)
 
-        informer.add_handler(on_add=there, on_update=lambda _, new: there(new), on_delete=gone)
+        informer.add_handler(on_add=on_put, on_update=lambda _, new: on_put(new), on_delete=on_delete)
 
     def _tallies_of(self, resource: str, obj: KubeObject) -> Iterator[QuotaTally]:
         for quota in self._quotas_in[obj.metadata.namespace]:

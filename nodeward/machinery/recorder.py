@@ -98,7 +98,7 @@ class EventRecorder:
         invariant(type_ in (NORMAL, WARNING), f"an event is Normal or Warning, not {type_!r}")
         target = about if isinstance(about, ObjectReference) else reference(about, self._client)
         now = rfc3339(self._client.clock.now_ns())
-        self._writer.tell(
+        self._writer.record(
             Event(
                 kind="Event",
                 api_version="v1",
@@ -144,7 +144,7 @@ class EventWriter:
         self._is_closed = False
         self.dropped = 0
 
-    def tell(self, event: Event) -> None:
+    def record(self, event: Event) -> None:
         if self._is_closed or self._waiting >= self._queue_size:
             self.dropped += 1
             return

@@ -158,9 +158,9 @@ class Reflector(Generic[T]):
             self.last_error = None
             while batch := await watch.next_batch():
                 for frame in batch:
-                    self._tell(frame)
+                    self._deliver(frame)
 
-    def _tell(self, frame: Frame) -> None:
+    def _deliver(self, frame: Frame) -> None:
         body = bytes(frame.object)
         if frame.type == BOOKMARK:
             self.version = _identity(body).metadata.resource_version

@@ -56,7 +56,7 @@ class DaemonSetController:
         self._recorder = context.recorder
         self._numeric = context.gates.enabled(_NUMERIC_GATE)
         self._control = PodControl(context.client, context.recorder)
-        self._claims = ControllerRefManager(context.client, DaemonSet, Pod)
+        self._ref_manager = ControllerRefManager(context.client, DaemonSet, Pod)
         self._revisions = Revisions(context, DaemonSet, HASH_LABEL)
         self._failed = FailedPods(context.clock)
         #: By uid, with the generation they are of.
@@ -119,12 +119,12 @@ class DaemonSetController:
         # Asked before the pods are: what is seen to happen from here on is not in the list.
         waiting = self._expectations.seconds_left(key)
         try:
-            history = await self._revisions.look(owner, selector)
+            history = await self._revisions.read(owner, selector)
         except ApiError as error:
             if refused_for_namespace(error):
                 return None
             raise
-        pods = await self._claims.claim(owner, selector, self._owners.candidates(owner))
+        pods = await self._ref_manager.claim(owner, selector, self._owners.candidates(owner))
         await self._drop_doubles(history, pods)
         state = self._state(owner, pods, self._revisions.hash_of(history.current))
         wait, failure = (None, None) if waiting else await self._act(key, state)
@@ -208,7 +208,7 @@ class DaemonSetController:
     ) -> ApiError | WorldError | None:
         owner = state.owner
         template = owner.spec.template
-        pod = pod_from_template(template, owner, controller_reference(owner, self._claims.kind))
+        pod = pod_from_template(template, owner, controller_reference(owner, self._ref_manager.kind))
         pod.metadata.labels[HASH_LABEL] = state.hash
         waiting = iter(nodes)
 

@@ -147,14 +147,14 @@ class DeploymentController:
             deployment, await self._claims.claim(deployment, selector, candidates)
         )
         if deployment.metadata.deletion_timestamp is not None:
-            return await self._tell_counts(look)
+            return await self._write_counts(look)
         progress.note_pause(deployment, look.status, self._clock.now_ns())
         await self._refresh_new(look)
         if deployment.spec.paused or is_scaling(deployment, look.sets):
             await self._resize(look, in_proportion(deployment, look.new, look.old), is_forced=True)
             if deployment.spec.paused:
                 await self._forget_old(look)
-            return await self._tell_counts(look)
+            return await self._write_counts(look)
         if is_rolling(deployment):
             return await self._roll(look)
         return await self._recreate(look)
@@ -167,7 +167,7 @@ class DeploymentController:
             await self._resize(look, sizes)
             if not sizes and progress.is_complete(look.deployment, look.deployment.status):
                 await self._forget_old(look)
-        return await self._tell_progress(look)
+        return await self._write_progress(look)
 
     async def _recreate(self, look: _Look) -> float | None:
         """Scale old replica sets to zero and wait for their pods before the new one is scaled up."""
@@ -180,7 +180,7 @@ class DeploymentController:
                 await self._resize(look, {look.new.metadata.name: replicas(look.deployment)})
             if progress.is_complete(look.deployment, look.deployment.status):
                 await self._forget_old(look)
-        return await self._tell_progress(look)
+        return await self._write_progress(look)
 
     def _old_pods_run(self, look: _Look) -> bool:
         return any(
@@ -226,13 +226,13 @@ class DeploymentController:
             look.new = await self._client.create(wanted)
         except ApiError as error:
             if error.reason != "AlreadyExists":
-                await self._tell_refusal(look, name, error)
+                await self._record_refusal(look, name, error)
                 raise
             await self._take_existing(look, name)
             return
         look.revision = str(number)
         if size:
-            self._tell_scaling(look, name, 0, size)
+            self._record_scaling(look, name, 0, size)
         if progress.has_deadline(deployment):
             self._note(look, progress.SET_CREATED, f'Created new replica set "{name}"')
 
@@ -248,7 +248,7 @@ class DeploymentController:
         # Two templates with the same hash. The next look, which the write of this count causes, uses another.
         look.status.collision_count = (look.status.collision_count or 0) + 1
 
-    async def _tell_refusal(self, look: _Look, name: str, error: ApiError) -> None:
+    async def _record_refusal(self, look: _Look, name: str, error: ApiError) -> None:
         if refused_for_namespace(error):
             return
         text = f'Failed to create new replica set "{name}": {error}'
@@ -274,7 +274,7 @@ class DeploymentController:
             spec = msgspec.structs.replace(each.spec, replicas=size)
             updated = await self._client.update(_with(each, annotations, spec))
             if size != before:
-                self._tell_scaling(look, each.metadata.name, before, size)
+                self._record_scaling(look, each.metadata.name, before, size)
             if each is look.new:
                 look.new = updated
             else:
@@ -292,7 +292,7 @@ class DeploymentController:
 
     # -- telling --------------------------------------------------------------------------------------------------
 
-    def _tell_scaling(self, look: _Look, name: str, before: int, after: int) -> None:
+    def _record_scaling(self, look: _Look, name: str, before: int, after: int) -> None:
         direction = "up" if after > before else "down"
         text = f"Scaled {direction} replica set {name} from {before} to {after}"
         self._recorder.event(look.deployment, NORMAL, _SCALING, text)
@@ -300,12 +300,12 @@ class DeploymentController:
     def _note(self, look: _Look, reason: str, text: str, value: str = "True") -> None:
         progress.set_condition(look.status, progress.PROGRESSING, value, reason, text, self._clock.now_ns())
 
-    async def _tell_counts(self, look: _Look) -> float | None:
+    async def _write_counts(self, look: _Look) -> float | None:
         """Write the status while no rollout goes on: while paused, scaled or deleted."""
         self._count(look)
         return await self._write(look)
 
-    async def _tell_progress(self, look: _Look) -> float | None:
+    async def _write_progress(self, look: _Look) -> float | None:
         self._count(look)
         progress.judge(look.deployment, look.status, look.new, look.old, self._clock.now_ns())
         return await self._write(look)

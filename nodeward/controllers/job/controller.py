@@ -74,7 +74,7 @@ class JobController:
         self._clock = context.clock
         self._recorder = context.recorder
         self._resets_start = context.gates.enabled(_RESETS_START_GATE)
-        self._claims = ControllerRefManager(context.client, Job, Pod, finalizers=(TRACKING,))
+        self._ref_manager = ControllerRefManager(context.client, Job, Pod, finalizers=(TRACKING,))
         self._owners = OwnerQueue(
             context,
             Job,
@@ -129,7 +129,7 @@ class JobController:
         return min((wait for wait in waits if wait), default=None)
 
     async def _claim(self, job: Job, selector: Labels) -> list[Pod]:
-        pods = await self._claims.claim(job, selector, self._owners.candidates(job))
+        pods = await self._ref_manager.claim(job, selector, self._owners.candidates(job))
         return [pod if controller_of(pod) is not None else _adopted(pod) for pod in pods]
 
     def _begin(self, key: str, job: Job, pods: Sequence[Pod]) -> _Look:

@@ -25,7 +25,7 @@ from nodeward.api.errors import ApiError
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
 from nodeward.controllers.controller import ControllerContext, Work
-from nodeward.controllers.node_lifecycle.events import tell_gates
+from nodeward.controllers.node_lifecycle.events import record_gate_events
 from nodeward.controllers.node_lifecycle.gate_timers import given_up_conditions
 from nodeward.controllers.node_lifecycle.health import MonitorPeriods, NodeHealth, unknown_conditions
 from nodeward.controllers.node_lifecycle.metrics import NodeLifecycleMetrics
@@ -82,7 +82,7 @@ class NodeLifecycleController:
 
     def work(self) -> Sequence[Work[Any]]:
         return (
-            Work(self._queue, self._look, workers=WORKERS),
+            Work(self._queue, self._reconcile, workers=WORKERS),
             Work(self._rounds, self._monitor),
             Work(self._turns, self._take_turns),
             self._pods.work(),
@@ -102,15 +102,17 @@ class NodeLifecycleController:
             lease = self._leases_get(name)
             if lease is not None:
                 self._renewed(lease)
-            self._tell(node, "RegisteredNode", f"Node {name} event: Registered Node {name} in Controller")
+            self._record_event(
+                node, "RegisteredNode", f"Node {name} event: Registered Node {name} in Controller"
+            )
             before = ""
         else:
             before = health.status
-            health.see(node, now_ns)
+            health.on_node_changed(node, now_ns)
         if health.status == "Unknown" and before != "Unknown":
             # Once it is written, not by who writes it: nobody may remember to do it later.
             if before == "True":
-                self._tell(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+                self._record_event(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
             # Unlike upstream: also if the kubelet had said not ready itself before it fell silent.
             self._pods.mark_all(name)
         if self._expired_gates(node, health) or self._plan(node, health) is not None:
@@ -141,7 +143,9 @@ class NodeLifecycleController:
         health = self._healths.get(name)
         if health is not None:
             self._forget(name, health)
-            self._tell(node, "RemovingNode", f"Node {name} event: Removing Node {name} from Controller")
+            self._record_event(
+                node, "RemovingNode", f"Node {name} event: Removing Node {name} from Controller"
+            )
 
     def _forget(self, name: str, health: NodeHealth) -> None:
         del self._healths[name]
@@ -150,7 +154,7 @@ class NodeLifecycleController:
     def _renewed(self, lease: Lease) -> None:
         health = self._healths.get(lease.metadata.name)
         if health is not None and lease.spec.renew_time:
-            health.see_lease(lease.spec.renew_time, self._clock.monotonic_ns())
+            health.on_lease_renewed(lease.spec.renew_time, self._clock.monotonic_ns())
 
     def _leases_get(self, name: str) -> Lease | None:
         return self._leases.get(name, LEASES)
@@ -159,7 +163,7 @@ class NodeLifecycleController:
         health = self._healths.get(name)
         return health is not None and health.status in ("False", "Unknown")
 
-    def _tell(self, node: Node, reason: str, message: str) -> None:
+    def _record_event(self, node: Node, reason: str, message: str) -> None:
         meta = node.metadata
         about = ObjectReference(api_version="v1", kind="Node", name=meta.name, uid=meta.uid)
         self._recorder.event(about, NORMAL, reason, message)
@@ -251,7 +255,7 @@ class NodeLifecycleController:
             return ()
         return reporters_of(node, self._pods_by_node.on(node.metadata.name), numeric=self._is_numeric)
 
-    async def _look(self, name: str) -> float | None:
+    async def _reconcile(self, name: str) -> float | None:
         node, health = self._nodes.get(name), self._healths.get(name)
         if node is None or health is None:
             return None
@@ -288,7 +292,7 @@ class NodeLifecycleController:
                 raise
             return False
         before = health.heard_ns
-        health.see_lease(lease.spec.renew_time or "", self._clock.monotonic_ns())
+        health.on_lease_renewed(lease.spec.renew_time or "", self._clock.monotonic_ns())
         return health.heard_ns != before
 
     async def _write_conditions(self, node: Node, conditions: list[dict[str, Any]]) -> None:
@@ -311,4 +315,4 @@ class NodeLifecycleController:
         if wanted.gates is not None:
             for failure in wanted.gates.failures:
                 self._metrics.gate_failures.inc(failure.condition_type, failure.action)
-            tell_gates(self._recorder, node, wanted.gates)
+            record_gate_events(self._recorder, node, wanted.gates)

@@ -18,7 +18,7 @@ UNTAINTED: Final = "ReadinessGateUntainted"
 UNREPORTED: Final = "ReadinessGateReporterNotTolerating"
 
 
-def tell_gates(recorder: EventRecorder, node: Node, decision: GateDecision) -> None:
+def record_gate_events(recorder: EventRecorder, node: Node, decision: GateDecision) -> None:
     """One event for each gate that was given up, for each taint that went away, and for each gate whose reporters do
     not tolerate its taint."""
     name = node.metadata.name

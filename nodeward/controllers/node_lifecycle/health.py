@@ -69,7 +69,7 @@ class NodeHealth:
             # It never reported: its time runs from its creation, also if this controller came later.
             self.heard_ns = now_ns - max(0, wall_ns - parse_rfc3339(node.metadata.creation_timestamp))
 
-    def see(self, node: Node, now_ns: int) -> None:
+    def on_node_changed(self, node: Node, now_ns: int) -> None:
         """Record the node's new state."""
         before = self.heartbeat, bool(self.status)
         self._copy(node)
@@ -77,7 +77,7 @@ class NodeHealth:
         if self.status != "Unknown" and (self.heartbeat, bool(self.status)) != before:
             self._hear(now_ns)
 
-    def see_lease(self, renewed: str, now_ns: int) -> None:
+    def on_lease_renewed(self, renewed: str, now_ns: int) -> None:
         """Record that the node's Lease was renewed at this time."""
         if renewed > self.renewed:
             self.renewed = renewed

@@ -51,7 +51,7 @@ class ReplacementBackoff(Generic[K]):
         self._clock = clock
         self._of: dict[K, _Short] = {}
 
-    def look(self, key: K, owner: ObjectMeta, pods: Iterable[Pod]) -> bool:
+    def observe(self, key: K, owner: ObjectMeta, pods: Iterable[Pod]) -> bool:
         """Take in the owner's pods as they are now; tell whether new ones among them failed too soon."""
         failed: list[Pod] = []
         ready: list[Pod] = []

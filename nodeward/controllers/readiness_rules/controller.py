@@ -24,7 +24,7 @@ from nodeward.api.readiness_v1alpha1 import NodeReadinessRule
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339, rfc3339
 from nodeward.controllers.controller import ControllerContext, Work
-from nodeward.controllers.readiness_rules.events import tell
+from nodeward.controllers.readiness_rules.events import record_rule_event
 from nodeward.controllers.readiness_rules.known import KnownRules
 from nodeward.controllers.readiness_rules.metrics import ReadinessRuleMetrics
 from nodeward.controllers.readiness_rules.record import RuleRecord, is_told
@@ -77,7 +77,7 @@ class ReadinessRuleController:
     def work(self) -> Sequence[Work[Any]]:
         return (
             Work(self._starts, self._start),
-            Work(self._queue, self._look, workers=WORKERS),
+            Work(self._queue, self._reconcile, workers=WORKERS),
             Work(self._rule_queue, self._tend, workers=4),
         )
 
@@ -100,7 +100,7 @@ class ReadinessRuleController:
     # -- what is seen
 
     def _rule_seen(self, rule: NodeReadinessRule) -> None:
-        mine = self._known.see(rule)
+        mine = self._known.on_rule_changed(rule)
         if mine is not None:
             self._rule_queue.add(mine.name)
             for node in self._nodes.list():
@@ -148,7 +148,7 @@ class ReadinessRuleController:
 
     # -- one node
 
-    async def _look(self, name: str) -> float | None:
+    async def _reconcile(self, name: str) -> float | None:
         node = self._nodes.get(name)
         if node is None:
             return None
@@ -210,8 +210,8 @@ class ReadinessRuleController:
             for each in decision.finding.unsatisfied:
                 self._metrics.unsatisfied.inc(rule.name, each)
             if is_first and tainted and decision.action is RuleAction.NOTHING:
-                tell(self._recorder, node, rule, RuleAction.NOTHING)
-            is_news = record.see(name, decision.finding, now, has_taint=tainted)
+                record_rule_event(self._recorder, node, rule, RuleAction.NOTHING)
+            is_news = record.record_evaluation(name, decision.finding, now, has_taint=tainted)
         if is_news:
             self._tell_status(rule.name)
         return node
@@ -221,7 +221,7 @@ class ReadinessRuleController:
         rule, action = decision.rule, decision.action
         changed_ns = _last_change_ns(rule, node)
         if action is not RuleAction.COMPLETE:
-            tell(self._recorder, node, rule, action)
+            record_rule_event(self._recorder, node, rule, action)
             self._metrics.operations.inc(rule.name, action.value)
             if changed_ns is not None and not rule.is_leaving:
                 seconds = max((self._clock.now_ns() - changed_ns) / SECOND_NS, 0.0)

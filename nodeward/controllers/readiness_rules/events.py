@@ -18,7 +18,7 @@ _REMOVED: Final = ("TaintRemoved", "RemoveTaint", "removed by rule")
 _ADOPTED: Final = ("TaintAdopted", "AdoptTaint", "is now managed by rule")
 
 
-def tell(recorder: EventRecorder, node: Node, rule: Rule, action: RuleAction) -> None:
+def record_rule_event(recorder: EventRecorder, node: Node, rule: Rule, action: RuleAction) -> None:
     """Record what was done; no action on an existing taint means that the rule adopts the taint."""
     reason, word, text = _ADDED if action is RuleAction.ADD else _REMOVED
     if action is RuleAction.NOTHING:

@@ -28,7 +28,7 @@ class KnownRules:
     def get(self, name: str) -> Rule | None:
         return self._rules.get(name)
 
-    def see(self, rule: NodeReadinessRule) -> Rule | None:
+    def on_rule_changed(self, rule: NodeReadinessRule) -> Rule | None:
         """Take in a rule's new state; return the rule, or None if nothing that matters to nodes has changed."""
         name = rule.metadata.name
         try:

@@ -68,7 +68,7 @@ class RuleRecord:
         for name in [name for name in (*self.evaluations, *self.failures) if not keeps(name)]:
             self.drop(name)
 
-    def see(self, node: str, finding: Finding, now: str, *, has_taint: bool) -> bool:
+    def record_evaluation(self, node: str, finding: Finding, now: str, *, has_taint: bool) -> bool:
         """Record an evaluation of the node; tell whether it changed anything."""
         before = self.evaluations.get(node)
         self.evaluations[node] = NodeEvaluation(

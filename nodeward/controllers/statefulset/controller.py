@@ -57,7 +57,7 @@ class StatefulSetController:
         self._clock = context.clock
         self._recorder = context.recorder
         self._heeds_unavailable = context.gates.enabled(_UNAVAILABLE_GATE)
-        self._claims = ControllerRefManager(context.client, StatefulSet, Pod)
+        self._ref_manager = ControllerRefManager(context.client, StatefulSet, Pod)
         self._revisions = Revisions(context, StatefulSet, _REVISION_HASH)
         self._writes = StatefulPodControl(context)
         self._owners = OwnerQueue(
@@ -81,12 +81,12 @@ class StatefulSetController:
         # Asked before the pods are: what is seen to happen from here on is not in the list.
         waiting = self._expectations.seconds_left(key)
         try:
-            history = await self._revisions.look(owner, selector)
+            history = await self._revisions.read(owner, selector)
         except ApiError as error:
             if refused_for_namespace(error):
                 return None
             raise
-        pods = await self._claims.claim(
+        pods = await self._ref_manager.claim(
             owner, selector, self._owners.candidates(owner), lambda pod: ordinal_of(owner, pod) is not None
         )
         state = self._state(owner, pods, history)
@@ -164,7 +164,7 @@ class StatefulSetController:
         self, key: str, state: StatefulSetState, places: Sequence[int], history: RevisionHistory
     ) -> ApiError | WorldError | None:
         owner = state.owner
-        reference = controller_reference(owner, self._claims.kind)
+        reference = controller_reference(owner, self._ref_manager.kind)
         waiting = iter(places)
 
         async def create() -> None:

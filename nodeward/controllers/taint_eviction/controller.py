@@ -137,9 +137,9 @@ class TaintEvictionController:
     def _cancel(self, key: PodKey) -> None:
         leaving = self._leaving.pop(key, None)
         if leaving is not None:
-            self._tell(key, leaving.uid, f"Cancelling deletion of Pod {key[0]}/{key[1]}")
+            self._record_event(key, leaving.uid, f"Cancelling deletion of Pod {key[0]}/{key[1]}")
 
-    def _tell(self, key: PodKey, uid: str, message: str) -> None:
+    def _record_event(self, key: PodKey, uid: str, message: str) -> None:
         about = ObjectReference(api_version="v1", kind="Pod", namespace=key[0], name=key[1], uid=uid)
         self._recorder.event(about, NORMAL, REASON, message)
 
@@ -154,7 +154,7 @@ class TaintEvictionController:
             return None
         if not leaving.is_told:
             leaving.is_told = True
-            self._tell(key, leaving.uid, f"Marking for deletion Pod {key[0]}/{key[1]}")
+            self._record_event(key, leaving.uid, f"Marking for deletion Pod {key[0]}/{key[1]}")
         try:
             await self._mark(pod)
             if self._leaving.get(key) is not leaving:

@@ -23,19 +23,19 @@ def test_a_node_may_be_silent_for_the_grace_period_and_not_longer() -> None:
 
 def test_a_renewed_lease_is_a_sign_of_life_and_an_old_one_is_not() -> None:
     known = health()
-    known.see_lease("2026-01-01T00:00:10.000000Z", 40 * SECOND_NS)
+    known.on_lease_renewed("2026-01-01T00:00:10.000000Z", 40 * SECOND_NS)
     assert not known.is_silent(90 * SECOND_NS, PERIODS)
-    known.see_lease("2026-01-01T00:00:10.000000Z", 80 * SECOND_NS)
-    known.see_lease("2026-01-01T00:00:09.000000Z", 85 * SECOND_NS)
+    known.on_lease_renewed("2026-01-01T00:00:10.000000Z", 80 * SECOND_NS)
+    known.on_lease_renewed("2026-01-01T00:00:09.000000Z", 85 * SECOND_NS)
     assert known.is_silent(91 * SECOND_NS, PERIODS)
 
 
 def test_a_moved_heartbeat_is_a_sign_of_life_and_any_other_change_is_not() -> None:
     known, changed = health(), node("True", ("MemoryPressure", "True"), labels={"a": "b"})
-    known.see(changed, 40 * SECOND_NS)
+    known.on_node_changed(changed, 40 * SECOND_NS)
     assert known.is_silent(51 * SECOND_NS, PERIODS)
     changed.status.conditions[0].last_heartbeat_time = "2026-01-01T00:00:40Z"
-    known.see(changed, 40 * SECOND_NS)
+    known.on_node_changed(changed, 40 * SECOND_NS)
     assert not known.is_silent(90 * SECOND_NS, PERIODS)
 
 
@@ -51,7 +51,7 @@ def test_what_this_controller_writes_itself_is_no_sign_of_life() -> None:
     known = health("")
     written = node("Unknown")
     written.status.conditions[0].last_heartbeat_time = CREATED
-    known.see(written, 500 * SECOND_NS)
+    known.on_node_changed(written, 500 * SECOND_NS)
     assert known.heard_ns < 0
 
 
