@@ -84,11 +84,6 @@ def check_count(items: Sized, path: FieldPath, limit: int) -> list[FieldError]:
     return [] if len(items) <= limit else [too_many(path, len(items), limit)]
 
 
-def check_range(number: int | None, path: FieldPath, low: int, high: int) -> list[FieldError]:
-    """If set, lies between the two, inclusive."""
-    return [] if number is None or low <= number <= high else [invalid(path, number, in_range(low, high))]
-
-
 def check_not_negative(number: int | None, path: FieldPath, detail: str = NOT_NEGATIVE) -> list[FieldError]:
     return [] if number is None or number >= 0 else [invalid(path, number, detail)]
 
@@ -122,11 +117,6 @@ def check_each(
 def check_unset(path: FieldPath, detail: str, /, **fields: object) -> list[FieldError]:
     """None of the fields (JSON name to value) is set."""
     return [forbidden(path.child(name), detail) for name, value in fields.items() if value]
-
-
-def check_all_present(path: FieldPath, /, **fields: object) -> list[FieldError]:
-    """Each of the fields (JSON name to value) is set, and not empty."""
-    return [required(path.child(name)) for name, value in fields.items() if not value]
 
 
 class Distinct:
@@ -205,7 +195,10 @@ def most(limit: int) -> Rule:
 
 
 def between(low: int, high: int) -> Rule:
-    return lambda value, path: check_range(value, path, low, high)
+    """The rule of a number that, if set, lies between the two, inclusive."""
+    return lambda value, path: check_form(
+        value, path, lambda n: () if low <= n <= high else (in_range(low, high),)
+    )
 
 
 def each(rule: Rule) -> Rule:

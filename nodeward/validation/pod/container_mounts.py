@@ -27,7 +27,7 @@ def validate_mounts(container: AnyContainer, volumes: dict[str, Volume], path: F
     errors: list[FieldError] = []
     seen: set[str] = set()
     devices = {device.name: device.device_path for device in container.volume_devices}
-    device_paths = set(devices.values())
+    device_paths = set(devices.values()) if devices else set()
     for i, mount in enumerate(container.volume_mounts):
         is_plain = (
             mount.name in volumes

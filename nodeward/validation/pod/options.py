@@ -6,7 +6,7 @@ the old spec first. Every question is asked only when the answer matters: a plai
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from nodeward.api.context import Context
 from nodeward.api.core_v1.affinity import PodAffinityTerm
@@ -44,10 +44,26 @@ def containers_with_path(spec: PodSpec, path: FieldPath) -> Iterator[tuple[AnyCo
                 yield container, at.index(i)
 
 
+Question = Callable[["PodOptions"], bool]
+
+
+def _once(question: Question) -> Question:
+    """Remember the answer: a question may be asked for every item of a long list."""
+
+    def ask(self: PodOptions) -> bool:
+        if self.answers is None:
+            self.answers = {}
+        if question not in self.answers:
+            self.answers[question] = question(self)
+        return self.answers[question]
+
+    return ask
+
+
 class PodOptions:
     """The questions, for one validation. `is_pod` is False for pod templates."""
 
-    __slots__ = ("ctx", "is_pod", "old", "old_meta")
+    __slots__ = ("_old_env_names", "answers", "ctx", "is_pod", "old", "old_meta")
 
     def __init__(
         self,
@@ -61,11 +77,14 @@ class PodOptions:
         self.old = old
         self.old_meta = old_meta
         self.is_pod = is_pod
+        self.answers: dict[Question, bool] | None = None
+        self._old_env_names: set[str] | None = None
 
     def comparison_operators(self) -> Numbers:
         was_used = self.old is not None and uses_comparison_operators(self.old.tolerations)
         return numbers(self.ctx, was_used=was_used)
 
+    @_once
     def indivisible_hugepages(self) -> bool:
         if self.old is None:
             return False
@@ -84,12 +103,13 @@ class PodOptions:
             return True
         if self.old is None or not env_name(name) or relaxed_env_name(name):
             return False
-        return any(
-            name in {variable.name for variable in container.env}
-            or name in {source.prefix for source in container.env_from}
-            for container in containers_of(self.old)
-        )
+        if self._old_env_names is None:
+            containers = list(containers_of(self.old))
+            self._old_env_names = {variable.name for c in containers for variable in c.env}
+            self._old_env_names |= {source.prefix for c in containers for source in c.env_from}
+        return name in self._old_env_names
 
+    @_once
     def env_files(self) -> bool:
         return self.ctx.on("EnvFiles") or (
             self.old is not None
@@ -100,6 +120,7 @@ class PodOptions:
             )
         )
 
+    @_once
     def restart_rules(self) -> bool:
         old = self.old
         return self.ctx.on("ContainerRestartRules") or (
@@ -113,6 +134,7 @@ class PodOptions:
             )
         )
 
+    @_once
     def restart_all_containers(self) -> bool:
         old = self.old
         return self.ctx.on("RestartAllContainersOnContainerExits") or (
@@ -127,11 +149,13 @@ class PodOptions:
             )
         )
 
+    @_once
     def sidecar_resize_policy(self) -> bool:
         return self.ctx.on("InPlacePodVerticalScaling") or (
             self.old is not None and any(is_sidecar(c) and c.resize_policy for c in self.old.init_containers)
         )
 
+    @_once
     def restart_container_for_init(self) -> bool:
         return self.old is not None and any(
             policy.restart_policy == "RestartContainer"
@@ -146,6 +170,7 @@ class PodOptions:
     def invalid_deletion_cost(self) -> bool:
         return not self.ctx.on("PodDeletionCost")
 
+    @_once
     def invalid_affinity_label_values(self) -> bool:
         affinity = self.old.affinity if self.old is not None else None
         if affinity is None:
@@ -164,6 +189,7 @@ class PodOptions:
             for term in terms
         )
 
+    @_once
     def invalid_node_affinity_values(self) -> bool:
         affinity = self.old.affinity if self.old is not None else None
         if affinity is None or affinity.node_affinity is None:
@@ -176,12 +202,14 @@ class PodOptions:
             for value in expression.values
         )
 
+    @_once
     def invalid_spread_selectors(self) -> bool:
         return self.old is not None and any(
             validate_label_selector(constraint.label_selector, ROOT)
             for constraint in self.old.topology_spread_constraints
         )
 
+    @_once
     def non_local_token_path(self) -> bool:
         return self.old is not None and any(
             source.service_account_token is not None and local_path_faults(source.service_account_token.path)
@@ -207,11 +235,13 @@ class PodOptions:
         is_used = context is not None and context.se_linux_change_policy is not None
         return not self.ctx.on("SELinuxMount") and not is_used
 
+    @_once
     def empty_image_volume(self) -> bool:
         return self.old is not None and any(
             volume.image is not None and not volume.image.reference for volume in self.old.volumes
         )
 
+    @_once
     def sys_admin_without_escalation(self) -> bool:
         if self.old is None:
             return False

@@ -18,7 +18,7 @@ from nodeward.api.core_v1.pod import PodOS
 from nodeward.base.fielderror import FieldError, forbidden, invalid, not_supported, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import http_header_name, port_name, port_number
-from nodeward.validation.checks import Fields, check_form, check_not_negative, check_positive
+from nodeward.validation.checks import Fields, check_not_negative, check_positive
 
 _SCHEMES: Final = ("HTTP", "HTTPS")
 _PROTOCOLS: Final = ("HTTP1", "HTTP2")
@@ -79,8 +79,13 @@ def _probe(probe: Probe, grace: int | None, path: FieldPath) -> list[FieldError]
         ("grpc", probe.grpc),
     )
     errors = _handler(actions, grace, path)
-    delays = (probe.initial_delay_seconds, probe.timeout_seconds, probe.period_seconds)
-    if min(*delays, probe.success_threshold, probe.failure_threshold) < 0:
+    if (
+        probe.initial_delay_seconds < 0
+        or probe.timeout_seconds < 0
+        or probe.period_seconds < 0
+        or probe.success_threshold < 0
+        or probe.failure_threshold < 0
+    ):
         errors += _COUNTS(probe, path)
     seconds = probe.termination_grace_period_seconds
     if seconds is not None:
@@ -169,7 +174,8 @@ def _http_get(action: HTTPGetAction, path: FieldPath) -> list[FieldError]:
 
 def validate_port(port: int | str, path: FieldPath) -> list[FieldError]:
     """A port by number or by name."""
-    return check_form(port, path, port_name if isinstance(port, str) else port_number)
+    faults = port_name(port) if isinstance(port, str) else port_number(port)
+    return [invalid(path, port, fault) for fault in faults]
 
 
 def _stop_signal(signal: str, os: PodOS | None, path: FieldPath) -> list[FieldError]:

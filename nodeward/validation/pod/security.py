@@ -156,6 +156,7 @@ def _sysctls(
 ) -> list[FieldError]:
     errors: list[FieldError] = []
     names: set[str] = set()
+    is_lenient = _old_has_conflict(options)
     for i, sysctl in enumerate(context.sysctls):
         at = path.index(i).child("name")
         if not sysctl.name:
@@ -167,7 +168,7 @@ def _sysctls(
             errors.append(duplicate(at, sysctl.name))
         names.add(sysctl.name)
         conflict = _host_conflict(sysctl.name, spec)
-        if conflict and not _old_has_conflict(options):
+        if conflict and not is_lenient:
             errors.append(invalid(at, sysctl.name, conflict))
     return errors
 

@@ -22,13 +22,18 @@ def validate_spread(
     constraints: list[TopologySpreadConstraint], path: FieldPath, options: PodOptions
 ) -> list[FieldError]:
     errors: list[FieldError] = []
-    keys = [(constraint.topology_key, constraint.when_unsatisfiable) for constraint in constraints]
-    last = {key: i for i, key in enumerate(keys)}
+    identities = [(constraint.topology_key, constraint.when_unsatisfiable) for constraint in constraints]
+    last = {identity: i for i, identity in enumerate(identities)}
+    is_merged = any(constraint.match_label_keys for constraint in constraints) and _is_merged(options)
     for i, constraint in enumerate(constraints):
         at = path.index(i)
-        errors += _constraint(constraint, at, is_repeated=last[keys[i]] > i)
-        errors += _match_label_keys(constraint, at, options)
-        faults = validate_label_selector(constraint.label_selector, at.child("labelSelector"))
+        errors += _constraint(constraint, at, is_repeated=last[identities[i]] > i)
+        keys, selector = constraint.match_label_keys, constraint.label_selector
+        if is_merged:
+            errors += validate_match_label_keys(keys, [], selector, at)
+        else:
+            errors += _unmerged(keys, selector, at.child("matchLabelKeys"))
+        faults = validate_label_selector(selector, at.child("labelSelector"))
         if faults and not options.invalid_spread_selectors():
             errors += faults
     return errors
@@ -53,26 +58,14 @@ def _constraint(
     return errors + check_one_of(constraint.node_taints_policy, path.child("nodeTaintsPolicy"), _POLICIES)
 
 
-def _match_label_keys(
-    constraint: TopologySpreadConstraint, path: FieldPath, options: PodOptions
-) -> list[FieldError]:
+def _is_merged(options: PodOptions) -> bool:
     """Since the keys are merged into the selector the rule changed; an old object keeps the one it was made by."""
-    keys, selector = constraint.match_label_keys, constraint.label_selector
-    if not keys:
-        return []
-    is_merged = options.ctx.on("MatchLabelKeysInPodTopologySpread") and options.ctx.on(
-        "MatchLabelKeysInPodTopologySpreadSelectorMerge"
-    )
+    if not options.ctx.on("MatchLabelKeysInPodTopologySpread"):
+        return False
     old = options.old.topology_spread_constraints if options.old is not None else []
-    if is_merged:
-        is_merged = not any(
-            validate_match_label_keys(c.match_label_keys, [], c.label_selector, ROOT) for c in old
-        )
-    elif options.ctx.on("MatchLabelKeysInPodTopologySpread"):
-        is_merged = any(_unmerged(c.match_label_keys, c.label_selector, ROOT) for c in old)
-    if is_merged:
-        return validate_match_label_keys(keys, [], selector, path)
-    return _unmerged(keys, selector, path.child("matchLabelKeys"))
+    if options.ctx.on("MatchLabelKeysInPodTopologySpreadSelectorMerge"):
+        return not any(validate_match_label_keys(c.match_label_keys, [], c.label_selector, ROOT) for c in old)
+    return any(_unmerged(c.match_label_keys, c.label_selector, ROOT) for c in old)
 
 
 def _unmerged(keys: list[str], selector: LabelSelector | None, path: FieldPath) -> list[FieldError]:

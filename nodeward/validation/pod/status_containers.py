@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from nodeward.api.core_v1.container import Container
@@ -56,11 +55,12 @@ def validate_container_transitions(
         ),
     ):
         revived = _revived(before, after)
+        by_name = {container.name: container for container in reversed(containers)} if revived else {}
         if revived and not _all_restart(spec, options):
             errors += [
                 forbidden(path.child(name).index(i).child("state"), _STAYS_ENDED)
                 for i, code in revived
-                if not _restarts(before[i].name, code, containers, spec, options)
+                if not _restarts(by_name.get(before[i].name), code, spec, options)
             ]
     at = path.child("ephemeralContainerStatuses")
     errors += [
@@ -95,10 +95,7 @@ def _all_restart(spec: PodSpec, options: PodOptions) -> bool:
     )
 
 
-def _restarts(
-    name: str, exit_code: int, containers: Sequence[Container], spec: PodSpec, options: PodOptions
-) -> bool:
-    container = next((c for c in containers if c.name == name), None)
+def _restarts(container: Container | None, exit_code: int, spec: PodSpec, options: PodOptions) -> bool:
     if options.restart_rules():
         return container is not None and _own_rules_restart(container, exit_code, spec)
     if container is not None and is_sidecar(container):

@@ -6,6 +6,7 @@ as Kubernetes does.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, Final
 
 from nodeward.api.core_v1.storage import EphemeralVolumeSource
@@ -20,7 +21,7 @@ from nodeward.api.meta import ObjectMeta
 from nodeward.base.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, quote, required
 from nodeward.base.fieldpath import FieldPath
 from nodeward.rules.names import dns_label, dns_subdomain
-from nodeward.validation.checks import Rule, check_name, check_present
+from nodeward.validation.checks import Rule, check_name
 from nodeward.validation.pod import volume_files, volume_network
 from nodeward.validation.pod.options import PodOptions
 from nodeward.validation.pod.volume_claim import validate_claim_template
@@ -60,6 +61,8 @@ _SOURCES: Final[tuple[tuple[str, str, str, Rule | None], ...]] = (
     ("ephemeral", "ephemeral", "ephemeral", None),
     ("image", "image", "image", None),
 )
+#: All of them at once: every volume of every pod is asked.
+_sources_of: Final = attrgetter(*(attribute for attribute, *_ in _SOURCES))
 _MORE_THAN_ONE: Final = "may not specify more than 1 volume type"
 
 
@@ -73,7 +76,8 @@ def validate_volumes(
     for i, volume in enumerate(volumes):
         at = path.index(i)
         faults = _source(volume, at, pod_name, options)
-        faults += check_name(volume.name, at.child("name"), dns_label)
+        if not volume.name or dns_label(volume.name):
+            faults += check_name(volume.name, at.child("name"), dns_label)
         if volume.name in good:
             faults.append(duplicate(at.child("name"), volume.name))
         if faults:
@@ -93,10 +97,10 @@ def _source(volume: Volume, path: FieldPath, pod_name: str, options: PodOptions)
     if volume.empty_dir is not None:
         count = 1
         errors += _empty_dir(volume.empty_dir, path.child("emptyDir"))
-    for attribute, name, inner, rule in _SOURCES:
-        source = getattr(volume, attribute)
+    for row, source in zip(_SOURCES, _sources_of(volume), strict=True):
         if source is None:
             continue
+        attribute, name, inner, rule = row
         if count:
             errors.append(forbidden(path.child(name), _MORE_THAN_ONE))
         elif rule is not None:
@@ -106,7 +110,9 @@ def _source(volume: Volume, path: FieldPath, pod_name: str, options: PodOptions)
         count += 1
         if attribute == "iscsi" and volume_network.is_too_long_for_iscsi(volume.name, source):
             errors.append(invalid(path.child("name"), volume.name, volume_network.BAD_ISCSI_LENGTH))
-    return errors + check_present(count, path, "must specify a volume type")
+    if not count:
+        errors.append(required(path, "must specify a volume type"))
+    return errors
 
 
 def _own(

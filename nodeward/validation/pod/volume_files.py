@@ -82,7 +82,7 @@ def config_map(source: ConfigMapVolumeSource, path: FieldPath) -> list[FieldErro
 
 
 def _items(items: list[KeyToPath], path: FieldPath) -> list[FieldError]:
-    return check_each(items, path.child("items"), _item)
+    return check_each(items, path.child("items"), _item) if items else []
 
 
 def _item(item: KeyToPath, path: FieldPath) -> list[FieldError]:

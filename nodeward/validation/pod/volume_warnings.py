@@ -11,6 +11,7 @@ from nodeward.api.core_v1.volume_sources import DownwardAPIVolumeFile
 from nodeward.base.fielderror import quote
 from nodeward.base.fieldpath import FieldPath
 from nodeward.base.quantity import Quantity
+from nodeward.validation.pod.warnings_ports import LISTED
 
 #: (field of `Volume`, its name in the warning, since when), in upstream's order; gitRepo depends on a gate.
 _REMOVED: Final = (
@@ -89,12 +90,12 @@ def _overlaps(volume: Volume) -> list[str]:
         return _projected(volume.name, volume.projected.sources)
     else:
         return []
-    return _collisions(volume.name, kind, files, [])
+    return _collisions(volume.name, kind, files, _Written())
 
 
 def _projected(name: str, sources: list[VolumeProjection]) -> list[str]:
     warnings: list[str] = []
-    written: list[_File] = []
+    written = _Written()
     for source in sources:
         if source == VolumeProjection():
             warnings.append(f"volume {quote(name)} (Projected) has no sources provided")
@@ -131,19 +132,33 @@ def _files(items: list[KeyToPath] | list[DownwardAPIVolumeFile], source: str) ->
     return [_File(item.path, source) for item in items]
 
 
-def _collisions(name: str, kind: str, files: list[_File], written: list[_File]) -> list[str]:
+class _Written:
+    """The files a volume writes so far, found by their path and by the directories above it."""
+
+    def __init__(self) -> None:
+        self._files: list[_File] = []
+        self._at: dict[str, list[int]] = {}
+        self._below: dict[str, list[int]] = {}
+
+    def add(self, file: _File) -> list[_File]:
+        """Remember the file; the first `LISTED` earlier ones that have its path, lie below it or are above it."""
+        if not file.path:
+            return []
+        parts = file.path.split("/")
+        above = ["/".join(parts[:n]) for n in range(1, len(parts)) if parts[:n] != [""]]
+        same = [*self._at.get(file.path, ())[:LISTED], *self._below.get(file.path, ())[:LISTED]]
+        found = sorted({*same, *(i for path in above for i in self._at.get(path, ())[:LISTED])})
+        self._at.setdefault(file.path, []).append(len(self._files))
+        for path in above:
+            self._below.setdefault(path, []).append(len(self._files))
+        self._files.append(file)
+        return [self._files[i] for i in found[:LISTED]]
+
+
+def _collisions(name: str, kind: str, files: list[_File], written: _Written) -> list[str]:
     """Files that are written twice or are directories of others; `written` grows."""
-    warnings: list[str] = []
-    for path, source in files:
-        file = _File(path.rstrip("/"), source)
-        warnings += [
-            f"volume {quote(name)} ({kind}): overlapping paths: {file} with {other}"
-            for other in written
-            if file.path and other.path and _overlap(f"{file.path}/", f"{other.path}/")
-        ]
-        written.append(file)
-    return warnings
-
-
-def _overlap(a: str, b: str) -> bool:
-    return a.startswith(b) or b.startswith(a)
+    return [
+        f"volume {quote(name)} ({kind}): overlapping paths: {file} with {other}"
+        for file in (_File(path.rstrip("/"), source) for path, source in files)
+        for other in written.add(file)
+    ]

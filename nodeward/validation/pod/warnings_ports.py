@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from nodeward.api.core_v1.container import ContainerPort
 from nodeward.api.core_v1.pod import PodSpec
 from nodeward.base.fielderror import quote
 from nodeward.base.fieldpath import FieldPath
 from nodeward.validation.pod.options import containers_with_path
+
+#: Unlike upstream: with how many others one port, or one file, is reported to clash; all would be a quadratic number.
+LISTED: Final = 100
 
 
 def port_warnings(spec: PodSpec, path: FieldPath) -> list[str]:
@@ -29,7 +34,7 @@ def _same_numbers(ports: list[tuple[ContainerPort, FieldPath]]) -> list[str]:
             )
             warnings.append(f"{at}: hostIP set without hostPort: {shown}")
         others = known.setdefault((port.container_port, port.protocol), [])
-        for other, there in others:
+        for other, there in others[:LISTED]:
             if what := _conflict(port, other):
                 warnings.append(f"{at}: {what} port definition with {there}")
         others.append((port, at))
