@@ -27,6 +27,8 @@ METADATA: Final = ROOT.child("metadata")
 ANNOTATIONS_LIMIT: Final = 256 * 1024
 _MANAGER_LIMIT: Final = 128
 _SUBRESOURCE_LIMIT: Final = 256
+#: Unlike upstream: each of these faults shows the whole list, so only the first ones are reported.
+_CONTROLLERS_REPORTED: Final = 10
 
 #: Finalizers that need no domain in their name.
 STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
@@ -153,10 +155,10 @@ def _labels_to_owners(meta: ObjectMeta, path: FieldPath, errors: list[FieldError
 
 def _owners(owners: list[OwnerReference], path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
-    first_controller = ""
+    first_controller, reported = "", 0
     for i, owner in enumerate(owners):
         _owner(owner, path.index(i), errors)
-        if owner.controller:
+        if owner.controller and reported < _CONTROLLERS_REPORTED:
             name = f"{owner.kind}/{owner.name}"
             if first_controller:
                 detail = (
@@ -164,6 +166,7 @@ def _owners(owners: list[OwnerReference], path: FieldPath) -> list[FieldError]:
                     f'Found "true" in references for {first_controller} and {name}'
                 )
                 errors.append(invalid(path, owners, detail))
+                reported += 1
             else:
                 first_controller = name
     return errors

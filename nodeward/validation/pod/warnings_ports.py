@@ -11,7 +11,7 @@ from nodeward.base.fieldpath import FieldPath
 from nodeward.validation.pod.options import containers_with_path
 
 #: Unlike upstream: with how many others one port, or one file, is reported to clash; all would be a quadratic number.
-LISTED: Final = 100
+LISTED: Final = 20
 
 
 def port_warnings(spec: PodSpec, path: FieldPath) -> list[str]:
