@@ -1,0 +1,1 @@
+"""The CPU manager: which CPUs of a node belong to which container."""
