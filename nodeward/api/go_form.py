@@ -103,7 +103,7 @@ def go_form(value: Any) -> Any:
     if not isinstance(value, msgspec.Struct):
         return value
     if type(value).__module__ == _PLAIN:
-        return msgspec.to_builtins(value, enc_hook=str, order="deterministic")
+        return msgspec.to_builtins(value, enc_hook=_builtin, order="deterministic")
     lists = required_lists(type(value))
     tree: dict[str, Any] = {}
     for info in msgspec.structs.fields(value):
@@ -115,6 +115,11 @@ def go_form(value: Any) -> Any:
         elif name not in ("kind", "apiVersion") or not isinstance(value, KubeTop):
             tree[_go_name(type(value), name)] = _inner(inner)
     return tree
+
+
+def _builtin(value: Any) -> Any:
+    """Return a value that is no plain one in a form JSON has: the fields of a manager as a tree, all else as text."""
+    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else str(value)
 
 
 def _inner(value: Any) -> Any:
