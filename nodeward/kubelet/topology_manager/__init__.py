@@ -1,0 +1,1 @@
+"""The topology manager: on which NUMA nodes a pod's resources are placed together."""
