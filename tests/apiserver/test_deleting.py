@@ -120,3 +120,20 @@ def test_a_delete_that_is_not_over_is_accepted(options: dict[str, Any], expected
         assert (await caller.send("DELETE", f"{DEFAULT}/configmaps/c", options)).status == expected
 
     play(story)
+
+
+def test_the_largest_generation_survives_a_delete_that_waits_for_a_finalizer() -> None:
+    async def story(caller: Caller) -> None:
+        maps, largest = f"{DEFAULT}/configmaps", 2**63 - 1
+        metadata = {"name": "m", "generation": largest, "finalizers": ["example.com/hold"]}
+        status, _ = await caller.json("POST", maps, {"metadata": metadata})
+        assert status == 201
+        await caller.send("DELETE", f"{maps}/m")
+        status, marked = await caller.json("GET", f"{maps}/m")
+        assert (status, marked["metadata"]["generation"]) == (200, largest)
+        status, _ = await caller.json("PUT", f"{maps}/m", {"metadata": metadata | {"finalizers": []}})
+        assert status == 200
+        status, _ = await caller.json("GET", f"{maps}/m")
+        assert status == 404
+
+    play(story)

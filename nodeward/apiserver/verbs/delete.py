@@ -32,6 +32,7 @@ from nodeward.machinery.serving.answer import Answer, success
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
+_MAX_GENERATION = 2**63 - 1
 #: The last time that RFC 3339 can express; a grace period ends there at the latest.
 _LAST = parse_rfc3339("9999-12-31T23:59:59Z")
 
@@ -236,7 +237,8 @@ def _grace(strategy: Strategy, obj: Any, requested: int | None, now_ns: int) -> 
 
 
 def _next_generation(meta: Any) -> None:
-    if meta.generation:
+    # Unlike upstream: the largest generation, which only a client can have sent, stays; there it becomes negative.
+    if 0 < meta.generation < _MAX_GENERATION:
         meta.generation += 1
 
 

@@ -35,7 +35,7 @@ from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.kubelet.server.application import KubeletServer
 from nodeward.kubelet.simulated.machines import SimulatedMachines
 from nodeward.machinery.client import Client
-from nodeward.machinery.clock import RealClock, SeededChance
+from nodeward.machinery.clock import RealChance, RealClock
 from nodeward.machinery.metrics import Metrics
 from nodeward.machinery.serving.answer import Answer
 from nodeward.machinery.serving.connection import Peer
@@ -111,7 +111,8 @@ class Serving:
         access = KubeletAccess(
             context_of(self.pki, self.pki.kubelet_client()), lambda node: ("127.0.0.1", self.kubelet_port)
         )
-        clock, chance = self.clock, SeededChance(3)
+        # Real chance: processes are found by their container id, and other tests run here at the same time.
+        clock, chance = self.clock, RealChance()
         chosen = settings(gates=self._gates, kubelets=access)
         server = self.api = ApiServer(MemoryStore(), clock, chance.child("server"), chosen)
         running.push_async_callback(server.stop)
@@ -160,7 +161,7 @@ class Serving:
         """The host of a node with containers of containerd."""
         node_settings = NodeSettings(cgroup_root=containerd.cgroup_root)
         runtime = CriRuntime(containerd.socket, self.clock, settings=node_settings, host_ips=("127.0.0.1",))
-        chance, root = SeededChance(4), self.home / "contained"
+        chance, root = RealChance(), self.home / "contained"
         root.mkdir()
         machine = LocalMachine(client, self.clock, chance.child("machine"), runtime, root)
         return Host(client, self.clock, chance, runtime, machine)
