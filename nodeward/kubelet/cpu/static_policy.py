@@ -22,6 +22,7 @@ from nodeward.kubelet.cpu.assignment import AssignmentError, take_distributed, t
 from nodeward.kubelet.cpu.cpu_state import CPUState
 from nodeward.kubelet.cpu.exclusive_requests import container_cpus, empty_shared_pool, pod_cpus
 from nodeward.kubelet.cpu.topology import CPUTopology
+from nodeward.kubelet.topology_manager.hint_provider import ResourceRefused
 from nodeward.kubelet.topology_manager.hints import (
     Hints,
     TopologyHint,
@@ -32,14 +33,6 @@ from nodeward.kubelet.topology_manager.hints import (
 from nodeward.rules.pod_resources import has_pod_level, is_sidecar
 
 SINGLE_NUMA_NODE: Final = "single-numa-node"
-
-
-class CPUAdmissionError(NodewardError):
-    """The pod cannot be admitted; `reason` becomes the reason in its status."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason: Final = reason
 
 
 class InvalidState(NodewardError):
@@ -135,7 +128,7 @@ class StaticPolicy:
     def allocate(self, state: CPUState, pod: Pod, container: Container, affinity: int | None) -> None:
         """Give a container its exclusive CPUs, if it asks for some and has none yet.
 
-        affinity: the NUMA nodes that the topology manager chose. Raises `CPUAdmissionError` or `AssignmentError`.
+        affinity: the NUMA nodes that the topology manager chose. Raises `ResourceRefused` or `AssignmentError`.
         """
         wanted = self.exclusive_cpus(pod, container)
         if wanted == 0:
@@ -151,13 +144,13 @@ class StaticPolicy:
     def allocate_pod(self, state: CPUState, pod: Pod, affinity: int | None) -> None:
         """Give a pod with pod-level resources one set of CPUs and divide it among its containers.
 
-        Raises `CPUAdmissionError` or `AssignmentError`.
+        Raises `ResourceRefused` or `AssignmentError`.
         """
         uid, wanted = pod.metadata.uid, pod_cpus(pod, with_pod_level=self._with_pod_level)
         if wanted == 0:
             return
         if (why := empty_shared_pool(pod)) is not None:
-            raise CPUAdmissionError("EmptyPodSharedPoolError", why)
+            raise ResourceRefused("EmptyPodSharedPoolError", why)
         self._check_smt_alignment(state, wanted)
         whole = self._allocate(state, wanted, affinity, CPUSet.EMPTY)
         state.pod_entries[uid] = whole
@@ -243,10 +236,10 @@ class StaticPolicy:
             return
         if wanted % per_core:
             why = f"requested {wanted} cpus not multiple cpus per core = {per_core}"
-            raise CPUAdmissionError("SMTAlignmentError", f"SMT Alignment Error: {why}")
+            raise ResourceRefused("SMTAlignmentError", f"SMT Alignment Error: {why}")
         free = len(state.default - self.reserved_physical)
         if wanted > free:
-            raise CPUAdmissionError(
+            raise ResourceRefused(
                 "SMTAlignmentError",
                 "SMT Alignment Error: not enough free physical CPUs:"
                 f" available physical CPUs = {free}, requested CPUs = {wanted}, CPUs per core = {per_core}",

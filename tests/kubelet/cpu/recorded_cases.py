@@ -53,6 +53,13 @@ def recorded_topologies() -> dict[str, CPUTopology]:
     return {case["name"]: machine_topology(case) for case in recorded_cases("topologies.jsonl")}
 
 
+@cache
+def recorded_distances(topology: str) -> dict[int, list[int]]:
+    """Return the distances of a named machine's NUMA nodes; a row is indexed by NUMA node."""
+    case = next(case for case in recorded_cases("topologies.jsonl") if case["name"] == topology)
+    return {node["id"]: node["distances"] for node in case["machine"]}
+
+
 def recorded_pod(described: dict[str, Any]) -> Pod:
     """Return the pod that a case describes."""
     containers: dict[bool, list[dict[str, Any]]] = {True: [], False: []}

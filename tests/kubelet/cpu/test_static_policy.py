@@ -14,8 +14,9 @@ from nodeward.base.errors import ConfigError
 from nodeward.kubelet.config.cpu_options import CpuManagerOptions
 from nodeward.kubelet.cpu.assignment import AssignmentError
 from nodeward.kubelet.cpu.cpu_state import CPUState
-from nodeward.kubelet.cpu.static_policy import CPUAdmissionError, InvalidState, StaticPolicy
+from nodeward.kubelet.cpu.static_policy import InvalidState, StaticPolicy
 from nodeward.kubelet.cpu.topology import CPUDescription
+from nodeward.kubelet.topology_manager.hint_provider import ResourceRefused
 from tests.kubelet.cpu.recorded_cases import recorded_pod, shown_state
 
 FOUR_CORES = CPUDescription(cores_per_numa=4, threads=2).topology()
@@ -119,7 +120,7 @@ def test_baselines_keep_what_was_given_first() -> None:
 def test_full_cores_only_refuses_what_would_share_a_core(cpus: str, text: str) -> None:
     policy = StaticPolicy(FOUR_CORES, CpuManagerOptions(full_pcpus_only=True), reserved_count=1)
     state = _started(policy)
-    with pytest.raises(CPUAdmissionError) as refused:
+    with pytest.raises(ResourceRefused) as refused:
         _allocate(policy, state, _pod("a", ("c", "app", cpus)))
     assert (refused.value.reason, str(refused.value)) == ("SMTAlignmentError", text)
     assert shown_state(state) == {"default": "0-7"}
@@ -142,7 +143,7 @@ def test_a_pod_whose_own_resources_leave_nothing_to_share_is_refused() -> None:
     policy = StaticPolicy(FOUR_CORES, CpuManagerOptions(), reserved_count=1, with_pod_level=True)
     state = _started(policy)
     pod = recorded_pod(_pod("a", ("c", "app", "4"), ("rest", "app", "500m"), podCpu="4"))
-    with pytest.raises(CPUAdmissionError, match="leaving no cpus for shared containers") as refused:
+    with pytest.raises(ResourceRefused, match="leaving no cpus for shared containers") as refused:
         policy.allocate_pod(state, pod, None)
     assert refused.value.reason == "EmptyPodSharedPoolError"
     assert policy.pod_hints(state, pod) == []
@@ -216,7 +217,7 @@ def test_every_cpu_has_one_owner_whatever_pods_come_and_go(
             for container in list(state.entries[uid]):
                 policy.remove(state, uid, container)
         elif cpus:
-            with suppress(CPUAdmissionError, AssignmentError):
+            with suppress(ResourceRefused, AssignmentError):
                 _allocate(policy, state, _pod(uid, ("first", kind, str(cpus)), ("second", "app", "2")))
         pods = [state.assigned_in_pod(each) for each in state.entries]
         assert sum(map(len, pods)) == len(state.all_assigned())

@@ -1,0 +1,114 @@
+"""The CPU manager with the static policy: hints, allocations, clean-up and what running containers must be moved to.
+
+The topology manager calls it as a `HintProvider`; the kubelet reports started containers (`on_container_started`) and
+asks for a pass of `reconcile` in each period. It holds the `CPUState`; who calls it writes that to the state file.
+
+What must stay true: CPUs of pods that are gone return before any hint, allocation or reconcile, but never before all
+sources of pods are known; a container whose set the runtime refused is tried again in the next pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from nodeward.api.core_v1.container import Container
+from nodeward.api.core_v1.pod import Pod
+from nodeward.base.cpuset import CPUSet
+from nodeward.kubelet.cpu.cpu_state import CPUState
+from nodeward.kubelet.cpu.exclusive_requests import CPU
+from nodeward.kubelet.cpu.static_policy import StaticPolicy
+from nodeward.kubelet.topology_manager.hint_provider import AdmitOperation
+from nodeward.kubelet.topology_manager.hints import Hints
+
+
+class ContainerMove(NamedTuple):
+    """A running container whose CPUs are not those it should have."""
+
+    uid: str
+    container: str
+    container_id: str
+    cpus: CPUSet
+
+
+class CPUManager:
+    """The CPU manager of one node.
+
+    active_pods: the pods of the node that have not ended. `is_ready`: all sources of pods have reported.
+    """
+
+    def __init__(
+        self, policy: StaticPolicy, state: CPUState, active_pods: Callable[[], Collection[Pod]]
+    ) -> None:
+        """Check the state against the machine. Raises `InvalidState`."""
+        policy.start(state)
+        self.policy: Final = policy
+        self.state: Final = state
+        self.is_ready = False
+        self._active_pods: Final = active_pods
+        #: What the runtime was last told, by pod UID and container name.
+        self._applied: dict[str, dict[str, CPUSet]] = {}
+
+    def hints(self, pod: Pod, container: Container, operation: AdmitOperation) -> Mapping[str, Hints]:
+        self.clean_up()
+        # As in Kubernetes 1.37: a resize neither asks for NUMA nodes nor moves CPUs.
+        hints = self.policy.hints(self.state, pod, container) if operation is AdmitOperation.ADD else None
+        return {} if hints is None else {CPU: hints}
+
+    def pod_hints(self, pod: Pod, operation: AdmitOperation) -> Mapping[str, Hints]:
+        self.clean_up()
+        hints = self.policy.pod_hints(self.state, pod) if operation is AdmitOperation.ADD else None
+        return {} if hints is None else {CPU: hints}
+
+    def allocate(
+        self, pod: Pod, container: Container, affinity: int | None, operation: AdmitOperation
+    ) -> None:
+        self.clean_up()
+        if operation is AdmitOperation.ADD:
+            self.policy.allocate(self.state, pod, container, affinity)
+
+    def allocate_pod(self, pod: Pod, affinity: int | None, operation: AdmitOperation) -> None:
+        self.clean_up()
+        if operation is AdmitOperation.ADD:
+            self.policy.allocate_pod(self.state, pod, affinity)
+
+    def on_container_started(self, uid: str, container: str) -> None:
+        """Record that the runtime created a container with the exclusive CPUs it is assigned."""
+        if (cpus := self.state.assigned(uid, container)) is not None:
+            self.on_applied(uid, container, cpus)
+
+    def on_applied(self, uid: str, container: str, cpus: CPUSet) -> None:
+        """Record that the runtime has moved a container."""
+        self._applied.setdefault(uid, {})[container] = cpus
+
+    def clean_up(self) -> None:
+        """Return the CPUs of containers that no active pod has."""
+        if not self.is_ready:
+            return
+        active = {
+            pod.metadata.uid: {each.name for each in (*pod.spec.init_containers, *pod.spec.containers)}
+            for pod in self._active_pods()
+        }
+        for uid, containers in [(uid, list(each)) for uid, each in self.state.entries.items()]:
+            for container in containers:
+                if container not in active.get(uid, ()):
+                    self.policy.remove(self.state, uid, container)
+        for uid in [uid for uid in self._applied if uid not in active]:
+            del self._applied[uid]
+
+    def reconcile(self, running: Callable[[str, str], str | None]) -> Iterator[ContainerMove]:
+        """Clean up, then yield each running container that must be moved, in the order of pods and containers.
+
+        running: the id of a running container by pod UID and name; None if it does not run. Who moves a container
+        calls `on_applied`.
+        """
+        self.clean_up()
+        for pod in self._active_pods():
+            uid = pod.metadata.uid
+            for container in (*pod.spec.init_containers, *pod.spec.containers):
+                container_id = running(uid, container.name)
+                cpus = self.state.assigned_or_default(uid, container.name)
+                if container_id is None or not cpus:
+                    continue
+                if cpus != self._applied.get(uid, {}).get(container.name):
+                    yield ContainerMove(uid, container.name, container_id, cpus)
