@@ -13,13 +13,15 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from nodeward.api.core_v1.pod import Pod
-from nodeward.base.errors import NodewardError
+from nodeward.base.errors import ConfigError, NodewardError
 from nodeward.kubelet.topology_manager.hint_provider import AdmitOperation, HintProvider, ResourceRefused
 from nodeward.kubelet.topology_manager.hints import TopologyHint
 from nodeward.kubelet.topology_manager.merging import NONE, TopologyPolicy
 from nodeward.rules.pod_resources import has_pod_level
 
 POD_SCOPE: Final = "pod"
+#: Unless option max-allowable-numa-nodes says otherwise.
+MOST_NUMA_NODES: Final = 8
 
 
 class TopologyRefusal(NamedTuple):
@@ -39,7 +41,11 @@ class TopologyManager:
         *,
         scope: str,
         with_pod_level: bool = False,
+        most_numa_nodes: int = MOST_NUMA_NODES,
     ) -> None:
+        """Raise `ConfigError` on a machine with more NUMA nodes than `most_numa_nodes`: hints double with each."""
+        if policy.name != NONE and len(policy.numa_nodes) > most_numa_nodes:
+            raise ConfigError(f"unsupported on machines with more than {most_numa_nodes} NUMA Nodes")
         self._policy: Final = policy
         self._providers: Final = providers
         self._is_pod_scope: Final = scope == POD_SCOPE

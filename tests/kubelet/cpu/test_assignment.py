@@ -95,6 +95,13 @@ def test_a_remainder_that_fits_no_group_is_answered_from_elsewhere() -> None:
     assert taken <= free
 
 
+def test_a_machine_with_many_numa_nodes_is_answered_with_bounded_work() -> None:
+    many = CPUDescription(sockets=2, numa_per_socket=16, cores_per_numa=5).topology()
+    free = CPUSet(cpu for cpu in many.all_cpus if cpu % 5 < cpu // 5 % 5 + 1)
+    taken = take_distributed(many, free, 47, align_by_socket=True)
+    assert (len(taken), taken <= free) == (47, True)
+
+
 def test_too_large_a_request_says_what_there_is() -> None:
     text = "^not enough cpus available to satisfy request: requested=9, available=8$"
     for take in (take_packed, take_distributed):

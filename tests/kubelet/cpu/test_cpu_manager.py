@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.cpuset import CPUSet
+from nodeward.base.errors import ConfigError
 from nodeward.kubelet.config.cpu_options import CpuManagerOptions
 from nodeward.kubelet.cpu.cpu_manager import CPUManager
 from nodeward.kubelet.cpu.cpu_state import CPUState
@@ -79,6 +82,14 @@ def test_cpus_that_are_not_there_are_an_unexpected_refusal_without_a_topology_po
         "Allocate failed due to not enough cpus available to satisfy request: requested=8, available=7,"
         " which is unexpected",
     )
+
+
+def test_a_topology_policy_is_refused_on_a_machine_with_too_many_numa_nodes() -> None:
+    nodes = tuple(range(9))
+    TopologyManager(TopologyPolicy("none", nodes, {}), [], scope="pod")
+    TopologyManager(TopologyPolicy("restricted", nodes, {}), [], scope="pod", most_numa_nodes=9)
+    with pytest.raises(ConfigError, match=r"^unsupported on machines with more than 8 NUMA Nodes$"):
+        TopologyManager(TopologyPolicy("restricted", nodes, {}), [], scope="pod")
 
 
 def test_nothing_is_cleaned_up_before_all_sources_are_known() -> None:
