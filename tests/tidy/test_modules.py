@@ -20,10 +20,7 @@ JUNK_DRAWERS = frozenset({"utils", "util", "helpers", "helper", "common", "misc"
 WAITING = {
     "nodeward/autoscaler/templates.py": "the autoscaler itself",
     "nodeward/autoscaler/upcoming.py": "the autoscaler itself",
-    "nodeward/kubelet/cpu/cpu_manager.py": "the kubelet's admission and its reconcile loop",
-    "nodeward/kubelet/cpu/policy_setup.py": "the kubelet's start",
     "nodeward/kubelet/cpu/state_file.py": "the kubelet's start, and every change of its CPU state",
-    "nodeward/kubelet/topology_manager/topology_admission.py": "the kubelet's admission",
     "nodeward/rules/resize.py": "the kubelet",
     "nodeward/rules/skew.py": "the rehearsal",
     "nodeward/machinery/virtual_loop.py": "the rehearsal; the tests live on it already",
