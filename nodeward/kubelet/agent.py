@@ -12,6 +12,7 @@ from typing import Final
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod_status import PodStatus
 from nodeward.kubelet.allocation import Allocation
+from nodeward.kubelet.container_manager import ContainerManager
 from nodeward.kubelet.node.conditions import ALL_WELL, NodeFacts
 from nodeward.kubelet.node.core import NodeCore
 from nodeward.kubelet.node.features import DeclaredFeatures
@@ -52,6 +53,7 @@ class Agent:
     __slots__ = (
         "allocation",
         "check_ns",
+        "container_manager",
         "core",
         "facts",
         "failures",
@@ -76,15 +78,17 @@ class Agent:
         rules: LifecycleRules,
         started_ns: int,
         services: NodeServices,
+        container_manager: ContainerManager,
     ) -> None:
         """`started_ns` is of the monotonic clock."""
         self.specification: Final = specification
         self.features: Final = features
         self.rules: Final = rules
         self.services: Final = services
+        self.container_manager: Final = container_manager
         self.core: Final = NodeCore(specification, features, started_ns)
         self.lease: Final = LeaseCore(specification.name, specification.settings.lease_seconds, started_ns)
-        self.allocation: Final = Allocation(specification, features, services)
+        self.allocation: Final = Allocation(specification, features, services, container_manager)
         #: by uid
         self.pods: Final[dict[str, ManagedPod]] = {}
         #: as the API has it; None until it is known there

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.kubelet.container_manager import ContainerManager
 from nodeward.kubelet.node.admission import Refusal, admit
 from nodeward.kubelet.node.features import DeclaredFeatures
 from nodeward.kubelet.node.node_capacity import NodeCapacity, Shortage
@@ -22,14 +23,19 @@ from nodeward.kubelet.node_services import NodeServices
 class Allocation:
     """What the pods of one node were given."""
 
-    __slots__ = ("_features", "_services", "_specification", "capacity")
+    __slots__ = ("_container_manager", "_features", "_services", "_specification", "capacity")
 
     def __init__(
-        self, specification: NodeSpecification, features: DeclaredFeatures, services: NodeServices
+        self,
+        specification: NodeSpecification,
+        features: DeclaredFeatures,
+        services: NodeServices,
+        container_manager: ContainerManager,
     ) -> None:
         self._specification = specification
         self._features = features
         self._services = services
+        self._container_manager = container_manager
         self.capacity = NodeCapacity(with_pod_level=specification.settings.gates.enabled("PodLevelResources"))
 
     def admit(self, pod: Pod, node: Node | None) -> Refusal | None:
@@ -39,6 +45,8 @@ class Allocation:
         capacity = NodeCapacity() if pod.metadata.uid in admitted else self.capacity
         gates = self._specification.settings.gates
         refusal = admit(pod, node or bare_node(self._specification), capacity, gates, self._features)
+        if refusal is None:
+            refusal = self._container_manager.admit(pod)
         if refusal is None:
             admitted.add(pod)
         else:
@@ -60,8 +68,10 @@ class Allocation:
     def release(self, uid: str) -> None:
         """Count a pod no more: nothing of it runs."""
         self.capacity.remove(uid)
+        self._container_manager.release(uid)
         self._services.admitted.remove(uid)
 
     def forget(self, uid: str) -> None:
         """Count a pod no more that the API does not know either."""
         self.capacity.remove(uid)
+        self._container_manager.release(uid)

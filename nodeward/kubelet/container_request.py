@@ -29,10 +29,12 @@ async def container_request(
     name: str,
     attempt: int,
     allocated: ResourceRequirements | None = None,
+    cpuset: str = "",
 ) -> ContainerRequest:
     """The request of one container. `current` gives the pod with the status its node knows: addresses are in it.
 
-    `allocated`: what the node has promised the container, if that may differ from its spec.
+    `allocated`: what the node has promised the container, if that may differ from its spec. `cpuset`: the CPUs
+    it may run on.
     """
     container = container_of(pod, name)
     _check_user(pod, container)
@@ -53,6 +55,7 @@ async def container_request(
         command=expand_all(container.command, env),
         args=expand_all(container.args, env),
         mounts=mounts,
+        cpuset=cpuset,
         log_path=log_path,
         termination_log=termination_log,
     )

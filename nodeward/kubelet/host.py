@@ -25,6 +25,7 @@ from nodeward.base.errors import WorldError
 from nodeward.base.invariant import InvariantBroken
 from nodeward.features.declared import FRAMEWORK, Framework
 from nodeward.kubelet.agent import Agent, ManagedPod
+from nodeward.kubelet.container_manager import SHARED_CPUS
 from nodeward.kubelet.kubelet_events import KubeletEvents
 from nodeward.kubelet.metrics import KubeletMetrics
 from nodeward.kubelet.mirror_pods import mirrored_uid
@@ -189,6 +190,7 @@ class Host:
             _rules_of(specification),
             self._clock.monotonic_ns(),
             services or self.machines.services(specification),
+            SHARED_CPUS,
         )
         self.nodes.add(agent)
         return agent

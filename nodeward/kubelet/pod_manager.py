@@ -176,6 +176,7 @@ class PodManager:
         managed = self._pods.get(event.uid)
         if managed is not None:
             self._metrics.on_runtime_event(managed.life, event)
+            managed.agent.container_manager.on_runtime_event(event)
         self._workers.on_runtime_event(event)
 
     async def stop(self) -> None:

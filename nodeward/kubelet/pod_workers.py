@@ -208,6 +208,7 @@ class PodWorkers:
                 name,
                 attempt,
                 life.allocated(name),
+                managed.agent.container_manager.cpuset(managed.uid, name),
             )
         except WorldError as error:
             reason = error.reason if isinstance(error, NotConfigured) else CONFIG_ERROR

@@ -24,7 +24,9 @@ def test_a_resize_changes_what_others_may_have() -> None:
         async with hosted(clock, specification("n1")) as each:
             agent = each.host.agent("n1")
             assert agent is not None
-            allocation = Allocation(agent.specification, agent.features, agent.services)
+            allocation = Allocation(
+                agent.specification, agent.features, agent.services, agent.container_manager
+            )
             node = bare_node(agent.specification)
             whole = node.status.allocatable["cpu"].milli_value
             for name in ("a", "b"):

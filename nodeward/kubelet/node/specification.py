@@ -25,6 +25,7 @@ from nodeward.api.meta import ObjectMeta
 from nodeward.base.quantity import Quantity
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config.settings import KubeletSettings
+from nodeward.kubelet.cpu.topology import CPUTopology
 from nodeward.kubelet.node.abilities import static_config
 from nodeward.rules.readiness import TIMED_BY_ANNOTATION
 
@@ -56,6 +57,8 @@ class NodeModel:
     capacity: Mapping[str, Quantity] = field(
         default_factory=lambda: _amounts(cpu="4", memory="8Gi", ephemeral_storage="100Gi")
     )
+    #: sockets, NUMA nodes, caches and cores; None: unknown, and the static policy cannot start
+    cpus: CPUTopology | None = None
     operating_system: str = "linux"
     architecture: str = "amd64"
     kernel_version: str = ""
