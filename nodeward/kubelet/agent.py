@@ -13,16 +13,16 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod_status import PodStatus
 from nodeward.kubelet.allocation import Allocation
 from nodeward.kubelet.container_manager import ContainerManager
-from nodeward.kubelet.node.conditions import ALL_WELL, NodeFacts
-from nodeward.kubelet.node.core import NodeCore
 from nodeward.kubelet.node.features import DeclaredFeatures
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.node.lease import LeaseCore
+from nodeward.kubelet.node.node_conditions import ALL_WELL, NodeFacts
+from nodeward.kubelet.node.node_core import NodeCore
 from nodeward.kubelet.node.specification import NodeSpecification
 from nodeward.kubelet.node_services import NodeServices
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
+from nodeward.kubelet.pods.lifecycle_rules import LifecycleRules
 from nodeward.kubelet.pods.probing import ProbePlan, ProbeWorker
-from nodeward.kubelet.pods.rules import LifecycleRules
 
 
 class ManagedPod:

@@ -13,13 +13,13 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
 from nodeward.kubelet.pods.container_life import POST_START
-from nodeward.kubelet.probing.answer import Answer, NoSuchPort
+from nodeward.kubelet.probing.answer import NoSuchPort, ProbeAnswer
 from nodeward.kubelet.probing.http import action_url, ask_http
 from nodeward.kubelet.runtime.interface import ExecRequest, Runtime
 from nodeward.machinery.clock import Clock
 
 #: Sends a request: (URL, headers, seconds, clock, what the User-Agent header says).
-AskHttp: TypeAlias = Callable[[str, Sequence[HTTPHeader], float, Clock, str], Awaitable[Answer]]
+AskHttp: TypeAlias = Callable[[str, Sequence[HTTPHeader], float, Clock, str], Awaitable[ProbeAnswer]]
 
 
 class HookRunner:

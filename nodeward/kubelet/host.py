@@ -35,7 +35,7 @@ from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.node_manager import NodeManager
 from nodeward.kubelet.node_services import Machines, NodeServices
 from nodeward.kubelet.pod_manager import PodManager
-from nodeward.kubelet.pods.rules import LifecycleRules
+from nodeward.kubelet.pods.lifecycle_rules import LifecycleRules
 from nodeward.kubelet.pods.state import SOURCE_ANNOTATION
 from nodeward.kubelet.runtime.interface import FoundPod, Runtime
 from nodeward.kubelet.timer_wheel import TimerWheel

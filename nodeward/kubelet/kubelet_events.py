@@ -10,7 +10,7 @@ from __future__ import annotations
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.references import ObjectReference
 from nodeward.kubelet.agent import Agent
-from nodeward.kubelet.node.conditions import NodeEvent
+from nodeward.kubelet.node.node_conditions import NodeEvent
 from nodeward.kubelet.pods.commands import RecordEvent
 from nodeward.machinery.recorder import NORMAL, EventRecorder
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from nodeward.kubelet.pods.container_life import Role, State
+from nodeward.kubelet.pods.container_life import ContainerRole, State
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
 from nodeward.kubelet.runtime.interface import ContainerFailed, ContainerStarted, RuntimeEvent, SandboxFailed
 from nodeward.machinery.metrics import Metrics
@@ -27,10 +27,10 @@ COUNTED_REASONS: Final = frozenset(
 
 
 _CONTAINER_TYPES: Final = {
-    Role.INIT: "init_container",
-    Role.SIDECAR: "init_container",
-    Role.MAIN: "container",
-    Role.EPHEMERAL: "ephemeral_container",
+    ContainerRole.INIT: "init_container",
+    ContainerRole.SIDECAR: "init_container",
+    ContainerRole.MAIN: "container",
+    ContainerRole.EPHEMERAL: "ephemeral_container",
 }
 
 

@@ -22,9 +22,9 @@ from nodeward.kubelet.agent import Agent
 from nodeward.kubelet.config.settings import GateProbe
 from nodeward.kubelet.kubelet_events import KubeletEvents
 from nodeward.kubelet.metrics import KubeletMetrics
-from nodeward.kubelet.node.conditions import NodeEvent
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.node.lease import NAMESPACE, Create, Outcome
+from nodeward.kubelet.node.node_conditions import NodeEvent
 from nodeward.kubelet.node.registration import reconcile, retry_after_seconds
 from nodeward.kubelet.timer_wheel import GRID_NS, TimerWheel
 from nodeward.machinery.backoff import Curve, KeyedBackoff

@@ -18,7 +18,7 @@ from nodeward.kubelet.hook_runner import HookRunner
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.node.specification import NodeSpecification
 from nodeward.kubelet.pods.probing import ProbePlan
-from nodeward.kubelet.probing.answer import Answer
+from nodeward.kubelet.probing.answer import ProbeAnswer
 from nodeward.kubelet.runtime.interface import LogOptions
 from nodeward.kubelet.volumes.volume_manager import VolumeManager
 
@@ -26,7 +26,7 @@ from nodeward.kubelet.volumes.volume_manager import VolumeManager
 class Prober(Protocol):
     """Asks containers whether they are started, alive and ready, and the node whether a readiness gate holds."""
 
-    async def probe(self, pod: Pod, current: Callable[[], Pod], plan: ProbePlan) -> Answer:
+    async def probe(self, pod: Pod, current: Callable[[], Pod], plan: ProbePlan) -> ProbeAnswer:
         """Make one probe. Keeps the probe's timeout; `current` gives the pod with the status its node knows."""
         ...
 

@@ -17,7 +17,7 @@ from nodeward.kubelet.agent import ManagedPod
 from nodeward.kubelet.kubelet_events import KubeletEvents
 from nodeward.kubelet.pods.commands import Command
 from nodeward.kubelet.pods.probing import ProbeWorker, unhealthy
-from nodeward.kubelet.probing.answer import Answer
+from nodeward.kubelet.probing.answer import ProbeAnswer
 from nodeward.kubelet.timer_wheel import TimerWheel
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.eager import EagerTasks
@@ -73,10 +73,10 @@ class ProberManager:
         try:
             answer = await prober.probe(managed.life.pod, lambda: self._current(managed), worker.plan)
         except WorldError as error:
-            answer = Answer(None, str(error))
+            answer = ProbeAnswer(None, str(error))
         self._judge(managed, worker, answer)
 
-    def _judge(self, managed: ManagedPod, worker: ProbeWorker, answer: Answer) -> None:
+    def _judge(self, managed: ManagedPod, worker: ProbeWorker, answer: ProbeAnswer) -> None:
         now_ns, ok, text = self._clock.now_ns(), answer.ok, answer.text
         verdict = worker.result(ok, now_ns)
         if not worker.is_on_hold:

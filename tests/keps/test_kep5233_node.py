@@ -12,7 +12,7 @@ from typing import Any
 
 from nodeward.api.core_v1.node import Node
 from nodeward.base.duration import SECOND_NS
-from nodeward.kubelet.node.conditions import ALL_WELL, NodeFacts
+from nodeward.kubelet.node.node_conditions import ALL_WELL, NodeFacts
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from nodeward.rules.readiness import waiting_for

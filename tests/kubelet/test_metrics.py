@@ -9,7 +9,7 @@ from nodeward.api.meta import ObjectMeta
 from nodeward.features import Gates
 from nodeward.kubelet.metrics import KubeletMetrics
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
-from nodeward.kubelet.pods.rules import LifecycleRules
+from nodeward.kubelet.pods.lifecycle_rules import LifecycleRules
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.metrics import Metrics
 from nodeward.machinery.virtual_loop import run_virtual

@@ -72,7 +72,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         "ready-is-false-while-gates-wait",
-        "nodeward/kubelet/node/core.py",
+        "nodeward/kubelet/node/node_core.py",
         """        done = self.status.sync(node, facts, now_ns, monotonic_ns, look.conditions)""",
         """        from nodeward.rules.readiness import waiting_for
 

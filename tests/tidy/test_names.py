@@ -1,7 +1,7 @@
 """One name, one meaning: a class name stands once, and so does a module's name inside a component.
 
-Private classes (`_Look`) are seen in their own module only and may share a name. The lists below are allowances: an
-entry that is no longer needed fails the test.
+Private classes (`_Look`) are seen in their own module only and may share a name. An entry of the list below that
+is no longer needed fails the test.
 """
 
 from __future__ import annotations
@@ -22,36 +22,10 @@ UPSTREAM = (
     "Status",  # the API type; what a scheduler plugin returns
     "TokenRequest",
 )
-#: Still to be renamed; this list only gets shorter.
-TO_RENAME = (
-    "Answer",
-    "Failure",
-    "Fields",
-    "Images",
-    "Refusal",
-    "Reservation",
-    "Role",
-    "Sandbox",
-    "Strategy",
-    "Watch",
-)
-
 #: Modules that have the same role in every package that has one.
 ROLES = frozenset({"__init__", "controller", "events", "metrics", "plan", "runtime", "settings", "status"})
 #: Components whose modules are named after the kind they are about: `defaults/pod.py`, `printing/pods.py`.
 BY_KIND = ("api", "validation")
-#: Modules of one component with one name, still to be renamed.
-MODULES_TO_RENAME = (
-    "kubelet: conditions.py",
-    "kubelet: core.py",
-    "kubelet: planning.py",
-    "kubelet: resources.py",
-    "kubelet: rules.py",
-    "kubelet: starting.py",
-    "kubelet: stopping.py",
-    "kubelet: watching.py",
-    "scheduler: columns.py",
-)
 
 
 def shared_class_names(inside: Sequence[Module]) -> Iterator[str]:
@@ -79,11 +53,11 @@ def shared_module_names(inside: Sequence[Module]) -> Iterator[str]:
 
 
 def test_a_class_name_stands_once() -> None:
-    settle(shared_class_names(modules()), [f"class {name}:" for name in (*UPSTREAM, *TO_RENAME)])
+    settle(shared_class_names(modules()), [f"class {name}:" for name in UPSTREAM])
 
 
 def test_a_module_name_stands_once_in_a_component() -> None:
-    settle(shared_module_names(modules()), MODULES_TO_RENAME)
+    settle(shared_module_names(modules()), ())
 
 
 def test_the_rule_sees_two_classes_of_one_name() -> None:

@@ -20,8 +20,8 @@ from nodeward.api.codec import to_tree
 from nodeward.api.core_v1.node import Node, NodeCondition, NodeStatus
 from nodeward.base.quantity import Quantity
 from nodeward.base.timestamp import rfc3339
-from nodeward.kubelet.node.conditions import NodeEvent, NodeFacts, is_ready, own_conditions
 from nodeward.kubelet.node.features import DeclaredFeatures
+from nodeward.kubelet.node.node_conditions import NodeEvent, NodeFacts, is_ready, own_conditions
 from nodeward.kubelet.node.specification import ARCH_LABEL, OS_LABEL, NodeSpecification, bare_node
 from nodeward.machinery.clock import Chance
 

@@ -13,10 +13,10 @@ from typing import Final
 
 from nodeward.api.core_v1.pod_phase import TERMINAL
 from nodeward.api.core_v1.pod_status import ContainerStatus
-from nodeward.kubelet.pods.container_life import ContainerLife, Role, State
+from nodeward.kubelet.pods.container_life import ContainerLife, ContainerRole, State
 from nodeward.kubelet.pods.container_status import exit_of_status
-from nodeward.kubelet.pods.rules import LifecycleRules
-from nodeward.kubelet.pods.state import PodState, Sandbox
+from nodeward.kubelet.pods.lifecycle_rules import LifecycleRules
+from nodeward.kubelet.pods.state import PodState, SandboxState
 from nodeward.kubelet.pods.stopping import unknown_exit
 from nodeward.kubelet.runtime.interface import ContainerExited, FoundContainer, FoundPod
 
@@ -44,7 +44,7 @@ def adopt(state: PodState, found: FoundPod | None, now_ns: int) -> None:
     if found is not None:
         state.ips = found.ips
         if has_sandbox:
-            state.sandbox = Sandbox.READY
+            state.sandbox = SandboxState.READY
         for name, instances in _by_name(found).items():
             life = state.life(name)
             if life is not None:
@@ -60,7 +60,7 @@ def adopt(state: PodState, found: FoundPod | None, now_ns: int) -> None:
     else:
         # A new sandbox begins with the first init container, whatever passed in the old one.
         for life in state.inits:
-            if life.exit is not None and (life.role is Role.SIDECAR or life.exit.exit_code == 0):
+            if life.exit is not None and (life.role is ContainerRole.SIDECAR or life.exit.exit_code == 0):
                 life.last_exit = life.exit
                 life.forget()
 
@@ -121,7 +121,7 @@ def _find_progress(state: PodState) -> None:
     if any(life.state is not State.WAITING for life in state.mains):
         state.init_at = len(inits)
         for life in inits:
-            if life.role is Role.INIT and life.exit is None and life.state is State.WAITING:
+            if life.role is ContainerRole.INIT and life.exit is None and life.state is State.WAITING:
                 life.end(ContainerExited("", life.name, "", 0, "Completed", 0, 0, 0, _ASSUMED))
     else:
         traces = [number for number, life in enumerate(inits) if life.state is not State.WAITING]
@@ -140,4 +140,4 @@ def _stay_over(state: PodState, now_ns: int) -> None:
     if not state.ips:
         state.ips = tuple(each.ip for each in status.pod_ips)
     if not state.has_alive:
-        state.sandbox = Sandbox.OVER
+        state.sandbox = SandboxState.OVER

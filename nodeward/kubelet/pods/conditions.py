@@ -16,9 +16,9 @@ from typing import Final
 from nodeward.api.core_v1.pod_phase import FAILED, SUCCEEDED
 from nodeward.api.core_v1.pod_status import ContainerStatus, PodCondition
 from nodeward.base.timestamp import rfc3339
-from nodeward.kubelet.pods.container_life import ContainerLife, Role
+from nodeward.kubelet.pods.container_life import ContainerLife, ContainerRole
 from nodeward.kubelet.pods.restarting import could_restart_all
-from nodeward.kubelet.pods.state import PodState, Sandbox
+from nodeward.kubelet.pods.state import PodState, SandboxState
 
 #: What a node of some version writes itself.
 OWNED: Final = frozenset(
@@ -83,7 +83,7 @@ def pod_conditions(
     rules = state.rules
     write = _Writer(state, now_ns)
     others = [each for each in state.pod.status.conditions if not _is_owned(state, each.type)]
-    is_over = state.sandbox is Sandbox.OVER
+    is_over = state.sandbox is SandboxState.OVER
     if state.disruption and is_over:
         others = [each for each in others if each.type != _DISRUPTION]
         write.add(_DISRUPTION, _TRUE, "TerminationByKubelet", state.disruption)
@@ -91,7 +91,7 @@ def pod_conditions(
     if state.is_rejected:
         return write.out
     if rules.has_sandbox_condition:
-        if state.sandbox is Sandbox.READY:
+        if state.sandbox is SandboxState.READY:
             write.add(_SANDBOX, _TRUE)
         else:
             text = "pod sandbox is not ready" if is_over else "no pod sandbox exists"
@@ -138,7 +138,7 @@ def _initialized(state: PodState, inits: Sequence[ContainerStatus], phase: str) 
     late = [
         status.name
         for life, status in zip(state.inits, inits, strict=True)
-        if not (status.started if life.role is Role.SIDECAR else status.ready)
+        if not (status.started if life.role is ContainerRole.SIDECAR else status.ready)
     ]
     if not late:
         return (_TRUE, "", "")
@@ -158,7 +158,7 @@ def _containers_ready(
     late = [
         status.name
         for life, status in zip(state.inits, inits, strict=True)
-        if life.role is Role.SIDECAR and not status.ready
+        if life.role is ContainerRole.SIDECAR and not status.ready
     ]
     late += [status.name for status in mains if not status.ready]
     if not late:

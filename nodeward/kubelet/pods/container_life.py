@@ -23,7 +23,7 @@ POST_START: Final = "postStart"
 PRE_STOP: Final = "preStop"
 
 
-class Role(IntEnum):
+class ContainerRole(IntEnum):
     """What a container is for the pod."""
 
     INIT = 0
@@ -88,7 +88,7 @@ class ContainerLife:
         "stop_ns",
     )
 
-    def __init__(self, spec: AnyContainer, role: Role) -> None:
+    def __init__(self, spec: AnyContainer, role: ContainerRole) -> None:
         self.spec = spec
         self.role = role
         self.state = State.WAITING

@@ -17,8 +17,8 @@ from nodeward.api.core_v1.pod_status import (
     VolumeMountStatus,
 )
 from nodeward.base.timestamp import parse_rfc3339, rfc3339
-from nodeward.kubelet.pods.container_life import ContainerLife, Role
-from nodeward.kubelet.pods.rules import MESSAGE_BYTES, LifecycleRules
+from nodeward.kubelet.pods.container_life import ContainerLife, ContainerRole
+from nodeward.kubelet.pods.lifecycle_rules import MESSAGE_BYTES, LifecycleRules
 from nodeward.kubelet.pods.state import PodState
 from nodeward.kubelet.runtime.interface import ContainerExited
 
@@ -54,9 +54,9 @@ def container_status(state: PodState, life: ContainerLife) -> ContainerStatus:
         container_id=rules.container_id(life.id),
     )
     role = life.role
-    if role is not Role.EPHEMERAL:
+    if role is not ContainerRole.EPHEMERAL:
         status.started = is_running and life.is_passed
-        if role is Role.INIT:
+        if role is ContainerRole.INIT:
             status.ready = exited is not None and exited.exit_code == 0
         else:
             status.ready = status.started and life.is_ready

@@ -20,6 +20,7 @@ from nodeward.kubelet.pods.event_texts import (
     pulling,
     started,
 )
+from nodeward.kubelet.pods.lifecycle_rules import RETRY_NS
 from nodeward.kubelet.pods.restarting import (
     PULL_REASONS,
     after_exit,
@@ -27,8 +28,7 @@ from nodeward.kubelet.pods.restarting import (
     asks_for_all,
     runs_again,
 )
-from nodeward.kubelet.pods.rules import RETRY_NS
-from nodeward.kubelet.pods.state import PodState, Sandbox
+from nodeward.kubelet.pods.state import PodState, SandboxState
 from nodeward.kubelet.runtime.interface import (
     ContainerExited,
     ContainerFailed,
@@ -59,7 +59,7 @@ def happen(state: PodState, event: RuntimeEvent, now_ns: int, out: list[Command]
         return
     # Two questions and not a union, which Python would make anew for every event of the fleet.
     elif isinstance(event, SandboxStarted) or isinstance(event, SandboxFailed):  # noqa: SIM101
-        if state.sandbox is Sandbox.STARTING:
+        if state.sandbox is SandboxState.STARTING:
             _sandbox(state, event, now_ns, out)
     else:
         life = state.life(event.container)
@@ -69,10 +69,10 @@ def happen(state: PodState, event: RuntimeEvent, now_ns: int, out: list[Command]
 
 def _sandbox(state: PodState, event: SandboxStarted | SandboxFailed, now_ns: int, out: list[Command]) -> None:
     if isinstance(event, SandboxStarted):
-        state.sandbox = Sandbox.READY
+        state.sandbox = SandboxState.READY
         state.ips = event.ips
         return
-    state.sandbox = Sandbox.NONE
+    state.sandbox = SandboxState.NONE
     state.sandbox_ns = now_ns + RETRY_NS
     if not state.is_ending:
         out.append(no_sandbox(event.message))

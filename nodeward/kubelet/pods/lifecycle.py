@@ -21,17 +21,17 @@ from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import invariant
 from nodeward.kubelet.pods.adoption import adopt
 from nodeward.kubelet.pods.commands import Command, DeleteFromApi, RecordEvent, UpdateResources
-from nodeward.kubelet.pods.container_life import POST_START, ContainerLife, Role, State, Stop
+from nodeward.kubelet.pods.container_life import POST_START, ContainerLife, ContainerRole, State, Stop
 from nodeward.kubelet.pods.event_texts import WARNING, failed_hook
 from nodeward.kubelet.pods.happening import container_failed, happen
+from nodeward.kubelet.pods.lifecycle_rules import RETRY_NS, LifecycleRules
 from nodeward.kubelet.pods.planning import probe_plans
 from nodeward.kubelet.pods.pod_status import pod_status
 from nodeward.kubelet.pods.probing import LIVENESS, READINESS, STARTUP, ProbePlan, errored, unhealthy
 from nodeward.kubelet.pods.renewal import follow_api, is_echo, renew, take_specs
 from nodeward.kubelet.pods.restarting import restarts_after_kill
-from nodeward.kubelet.pods.rules import RETRY_NS, LifecycleRules
 from nodeward.kubelet.pods.starting import step
-from nodeward.kubelet.pods.state import PodState, Sandbox
+from nodeward.kubelet.pods.state import PodState, SandboxState
 from nodeward.kubelet.pods.stopping import begin_end, begin_stop
 from nodeward.kubelet.runtime.interface import FoundPod, RuntimeEvent
 from nodeward.kubelet.runtime.resources import kernel_resources
@@ -40,17 +40,20 @@ from nodeward.kubelet.runtime.resources import kernel_resources
 # assignment against these tables (tests/kubelet/pods/test_transitions.py), and each row must be seen to happen.
 
 #: The pod's surroundings.
-SANDBOX_TRANSITIONS: Final[Mapping[tuple[Sandbox, Sandbox], str]] = {
+SANDBOX_TRANSITIONS: Final[Mapping[tuple[SandboxState, SandboxState], str]] = {
     (
-        Sandbox.NONE,
-        Sandbox.STARTING,
+        SandboxState.NONE,
+        SandboxState.STARTING,
     ): "StartSandbox is asked for: at the start, and after the delay of a failure",
-    (Sandbox.NONE, Sandbox.READY): "the runtime had it before this kubelet started",
-    (Sandbox.NONE, Sandbox.OVER): "the pod ends, or was over, before it had one",
-    (Sandbox.STARTING, Sandbox.READY): "SandboxStarted",
-    (Sandbox.STARTING, Sandbox.NONE): "SandboxFailed, or the volumes cannot be mounted: tried again",
-    (Sandbox.STARTING, Sandbox.OVER): "the pod ends before the runtime has answered",
-    (Sandbox.READY, Sandbox.OVER): "the pod ends, and no container runs any more",
+    (SandboxState.NONE, SandboxState.READY): "the runtime had it before this kubelet started",
+    (SandboxState.NONE, SandboxState.OVER): "the pod ends, or was over, before it had one",
+    (SandboxState.STARTING, SandboxState.READY): "SandboxStarted",
+    (
+        SandboxState.STARTING,
+        SandboxState.NONE,
+    ): "SandboxFailed, or the volumes cannot be mounted: tried again",
+    (SandboxState.STARTING, SandboxState.OVER): "the pod ends before the runtime has answered",
+    (SandboxState.READY, SandboxState.OVER): "the pod ends, and no container runs any more",
 }
 #: Where the latest instance of a container is.
 CONTAINER_TRANSITIONS: Final[Mapping[tuple[State, State], str]] = {
@@ -175,8 +178,8 @@ class PodLifecycle:
         return self._go_on(now_ns, [])
 
     def _without_sandbox(self, now_ns: int) -> list[Command]:
-        if self._state.sandbox is Sandbox.STARTING:
-            self._state.sandbox = Sandbox.NONE
+        if self._state.sandbox is SandboxState.STARTING:
+            self._state.sandbox = SandboxState.NONE
             self._state.sandbox_ns = now_ns + RETRY_NS
         return self._go_on(now_ns, [])
 
@@ -273,7 +276,7 @@ class PodLifecycle:
         grace_ns = state.grace_ns()
         if probe is not None and probe.termination_grace_period_seconds is not None:
             grace_ns = probe.termination_grace_period_seconds * SECOND_NS
-        if life.role is Role.SIDECAR:
+        if life.role is ContainerRole.SIDECAR:
             text = f"Init container {spec.name} failed {kind} probe"
             life.is_restart_due = True
         else:
@@ -328,12 +331,12 @@ class PodLifecycle:
     @property
     def is_finished(self) -> bool:
         """It is over and nothing runs: its resources are free, its status will not change."""
-        return self._state.sandbox is Sandbox.OVER
+        return self._state.sandbox is SandboxState.OVER
 
     @property
     def has_sandbox(self) -> bool:
         """Whether the pod's sandbox runs."""
-        return self._state.sandbox is Sandbox.READY
+        return self._state.sandbox is SandboxState.READY
 
     @property
     def is_static(self) -> bool:
@@ -344,7 +347,7 @@ class PodLifecycle:
         """Return where the latest instance of each container is."""
         return (each.state for each in self._state.lives())
 
-    def role_of(self, container: str) -> Role | None:
+    def role_of(self, container: str) -> ContainerRole | None:
         """Return what a container is for the pod; None if the pod has none of this name."""
         life = self._state.life(container)
         return None if life is None else life.role

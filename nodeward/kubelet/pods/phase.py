@@ -7,7 +7,7 @@ keep a pod Running; sidecars never decide whether it succeeded.
 from __future__ import annotations
 
 from nodeward.api.core_v1.pod_phase import FAILED, PENDING, RUNNING, SUCCEEDED, TERMINAL
-from nodeward.kubelet.pods.container_life import ContainerLife, Role
+from nodeward.kubelet.pods.container_life import ContainerLife, ContainerRole
 from nodeward.kubelet.pods.restarting import policy_restarts
 from nodeward.kubelet.pods.state import PodState
 from nodeward.kubelet.runtime.interface import ContainerExited
@@ -31,7 +31,7 @@ def computed_phase(state: PodState, *, is_terminal: bool) -> str:
     """What the containers say. `is_terminal`: none of them will run again, whatever their policies."""
     has_pending = False
     for life in state.inits:
-        if life.role is Role.INIT:
+        if life.role is ContainerRole.INIT:
             if life.is_shown_running:
                 has_pending = True
                 continue
@@ -76,7 +76,7 @@ def _sidecars(state: PodState) -> tuple[int, int, bool]:
     running = waiting = 0
     is_late = False
     for life in state.inits:
-        if life.role is Role.SIDECAR:
+        if life.role is ContainerRole.SIDECAR:
             if life.is_shown_running:
                 running += 1
                 is_late = is_late or not life.is_started

@@ -6,7 +6,7 @@ is not asked whether it lives, but still whether it is ready; the answer is the 
 
 from __future__ import annotations
 
-from nodeward.kubelet.pods.container_life import ContainerLife, Role, Stop
+from nodeward.kubelet.pods.container_life import ContainerLife, ContainerRole, Stop
 from nodeward.kubelet.pods.probing import LIVENESS, READINESS, STARTUP, ProbePlan
 from nodeward.kubelet.pods.state import PodState
 
@@ -15,7 +15,7 @@ def probe_plans(state: PodState, before: tuple[ProbePlan, ...]) -> tuple[ProbePl
     """The plans now; those of `before` that still hold are the same objects."""
     made: list[ProbePlan] = []
     for life in (*state.inits, *state.mains):
-        if life.role is not Role.INIT and life.is_shown_running:
+        if life.role is not ContainerRole.INIT and life.is_shown_running:
             _add(state, life, made)
     if not made:
         return ()

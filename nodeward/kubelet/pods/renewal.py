@@ -11,7 +11,7 @@ from nodeward.api.core_v1.pod_phase import TERMINAL
 from nodeward.api.core_v1.pod_status import PodStatus
 from nodeward.kubelet.pods.commands import Command
 from nodeward.kubelet.pods.conditions import OWNED
-from nodeward.kubelet.pods.container_life import ContainerLife, Role, State, Stop
+from nodeward.kubelet.pods.container_life import ContainerLife, ContainerRole, State, Stop
 from nodeward.kubelet.pods.state import PodState
 from nodeward.kubelet.pods.stopping import begin_end, begin_stop
 
@@ -67,12 +67,13 @@ def renew(state: PodState, pod: Pod, now_ns: int, out: list[Command]) -> None:
     for lives, specs in ((state.inits, spec.init_containers), (state.mains, spec.containers)):
         for life, new in zip(lives, specs, strict=False):
             old, life.spec = life.spec, new
-            if old.image != new.image and life.role is not Role.INIT and not state.is_ending:
+            if old.image != new.image and life.role is not ContainerRole.INIT and not state.is_ending:
                 _reimage(state, life, now_ns, out)
     known = {life.spec.name: life for life in state.ephemerals}
     if len(spec.ephemeral_containers) != len(known):
         state.ephemerals = tuple(
-            known.get(each.name) or ContainerLife(each, Role.EPHEMERAL) for each in spec.ephemeral_containers
+            known.get(each.name) or ContainerLife(each, ContainerRole.EPHEMERAL)
+            for each in spec.ephemeral_containers
         )
     state.plans = None
 
@@ -82,8 +83,8 @@ def _reimage(state: PodState, life: ContainerLife, now_ns: int, out: list[Comman
     life.image_failures = 0
     if life.state is State.RUNNING and life.stop is Stop.NOT:
         life.is_restart_due = True
-        who = "Init container" if life.role is Role.SIDECAR else "Container"
-        more = "" if life.role is Role.SIDECAR else ", will be restarted"
+        who = "Init container" if life.role is ContainerRole.SIDECAR else "Container"
+        more = "" if life.role is ContainerRole.SIDECAR else ", will be restarted"
         text = f"{who} {life.spec.name} definition changed{more}"
         begin_stop(life, text, now_ns, now_ns + state.grace_ns(), out)
     elif not life.is_alive and life.reason in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName"):

@@ -13,9 +13,9 @@ from typing import Final
 from nodeward.api.core_v1.container import ContainerRestartRule
 from nodeward.base.duration import SECOND_NS, format_duration
 from nodeward.kubelet.pods.commands import Command
-from nodeward.kubelet.pods.container_life import AnyContainer, ContainerLife, Role
+from nodeward.kubelet.pods.container_life import AnyContainer, ContainerLife, ContainerRole
 from nodeward.kubelet.pods.event_texts import backing_off, pull_backing_off
-from nodeward.kubelet.pods.rules import NOTICE_NS, STABLE_NS
+from nodeward.kubelet.pods.lifecycle_rules import NOTICE_NS, STABLE_NS
 from nodeward.kubelet.pods.state import PodState
 
 RESTART_ALL: Final = "RestartAllContainers"
@@ -60,9 +60,9 @@ def runs_again(state: PodState, life: ContainerLife) -> bool:
     """Whether a container that is not alive is to be started (again)."""
     if life.exit is None:
         return True
-    if life.role is Role.EPHEMERAL:
+    if life.role is ContainerRole.EPHEMERAL:
         return False
-    if life.role is Role.SIDECAR or life.is_restart_due:
+    if life.role is ContainerRole.SIDECAR or life.is_restart_due:
         return True
     return policy_restarts(state, life.spec, life.exit.exit_code)
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.pods.commands import Command, RecordEvent, RemoveContainer, StartContainer, StartSandbox
-from nodeward.kubelet.pods.container_life import ContainerLife, Role, State, Stop
+from nodeward.kubelet.pods.container_life import ContainerLife, ContainerRole, State, Stop
 from nodeward.kubelet.pods.event_texts import NORMAL
 from nodeward.kubelet.pods.phase import RESTARTING_ALL
 from nodeward.kubelet.pods.restarting import count_restart, runs_again, show_wait
-from nodeward.kubelet.pods.state import PodState, Sandbox
+from nodeward.kubelet.pods.state import PodState, SandboxState
 from nodeward.kubelet.pods.stopping import UNKNOWN_CODE, advance_stop, begin_end, begin_stop, end_step
 from nodeward.kubelet.runtime.interface import ContainerExited
 
@@ -43,8 +43,8 @@ def step(state: PodState, now_ns: int, out: list[Command]) -> None:
 
 
 def _start_step(state: PodState, now_ns: int, out: list[Command]) -> None:
-    if state.sandbox is not Sandbox.READY:
-        if state.sandbox is Sandbox.NONE:
+    if state.sandbox is not SandboxState.READY:
+        if state.sandbox is SandboxState.NONE:
             _start_sandbox(state, now_ns, out)
         return
     for life in state.ephemerals:
@@ -59,7 +59,7 @@ def _start_step(state: PodState, now_ns: int, out: list[Command]) -> None:
             if life.state is State.RUNNING:
                 if life.stop is not Stop.NOT:
                     advance_stop(state, life, now_ns, out)
-            elif life.role is Role.SIDECAR or number == state.init_at:
+            elif life.role is ContainerRole.SIDECAR or number == state.init_at:
                 if not runs_again(state, life):
                     begin_end(state, now_ns, state.grace_ns(), out)
                     return
@@ -86,7 +86,7 @@ def _start_sandbox(state: PodState, now_ns: int, out: list[Command]) -> None:
         # It was over before this agent came, and nobody has said so yet.
         begin_end(state, now_ns, state.grace_ns(), out)
     elif now_ns >= state.sandbox_ns:
-        state.sandbox = Sandbox.STARTING
+        state.sandbox = SandboxState.STARTING
         out.append(StartSandbox())
     else:
         state.wake(state.sandbox_ns)
@@ -94,7 +94,7 @@ def _start_sandbox(state: PodState, now_ns: int, out: list[Command]) -> None:
 
 def _has_passed(life: ContainerLife) -> bool:
     """Whether the next init container may go."""
-    if life.role is Role.SIDECAR:
+    if life.role is ContainerRole.SIDECAR:
         return life.is_started
     return life.state is State.EXITED and life.exit is not None and life.exit.exit_code == 0
 

@@ -18,15 +18,15 @@ from nodeward.api.core_v1.pod_status import PodCondition, PodStatus
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.quantity import Quantity
 from nodeward.base.timestamp import parse_rfc3339, rfc3339
-from nodeward.kubelet.pods.container_life import POST_START, ContainerLife, Role, State
+from nodeward.kubelet.pods.container_life import POST_START, ContainerLife, ContainerRole, State
+from nodeward.kubelet.pods.lifecycle_rules import LifecycleRules
 from nodeward.kubelet.pods.probing import ProbePlan
-from nodeward.kubelet.pods.rules import LifecycleRules
 
 #: Where a pod comes from; one that did not come from the API is a static pod.
 SOURCE_ANNOTATION: Final = "kubernetes.io/config.source"
 
 
-class Sandbox(IntEnum):
+class SandboxState(IntEnum):
     """The pod's surroundings."""
 
     NONE = 0
@@ -78,14 +78,18 @@ class PodState:
         self.pod = pod
         self.rules = rules
         self.inits = tuple(
-            ContainerLife(each, Role.SIDECAR if each.restart_policy == "Always" else Role.INIT)
+            ContainerLife(
+                each, ContainerRole.SIDECAR if each.restart_policy == "Always" else ContainerRole.INIT
+            )
             for each in spec.init_containers
         )
-        self.mains = tuple(ContainerLife(each, Role.MAIN) for each in spec.containers)
-        self.ephemerals = tuple(ContainerLife(each, Role.EPHEMERAL) for each in spec.ephemeral_containers)
+        self.mains = tuple(ContainerLife(each, ContainerRole.MAIN) for each in spec.containers)
+        self.ephemerals = tuple(
+            ContainerLife(each, ContainerRole.EPHEMERAL) for each in spec.ephemeral_containers
+        )
         #: the init container that is due; past the last one: all have done their part
         self.init_at = 0
-        self.sandbox = Sandbox.NONE
+        self.sandbox = SandboxState.NONE
         #: not to be started before
         self.sandbox_ns = 0
         self.ips: tuple[str, ...] = ()

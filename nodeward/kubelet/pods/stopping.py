@@ -15,11 +15,11 @@ from typing import Final
 from nodeward.api.core_v1.pod_phase import FAILED, TERMINAL
 from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.pods.commands import Command, RemovePod, RunHook, StopContainer
-from nodeward.kubelet.pods.container_life import PRE_STOP, ContainerLife, Role, State, Stop
+from nodeward.kubelet.pods.container_life import PRE_STOP, ContainerLife, ContainerRole, State, Stop
 from nodeward.kubelet.pods.event_texts import killing
+from nodeward.kubelet.pods.lifecycle_rules import LEAST_GRACE_SECONDS
 from nodeward.kubelet.pods.phase import computed_phase, has_initialized
-from nodeward.kubelet.pods.rules import LEAST_GRACE_SECONDS
-from nodeward.kubelet.pods.state import PodState, Sandbox
+from nodeward.kubelet.pods.state import PodState, SandboxState
 from nodeward.kubelet.runtime.interface import ContainerExited
 
 UNKNOWN_REASON: Final = "ContainerStatusUnknown"
@@ -82,7 +82,7 @@ def begin_end(state: PodState, now_ns: int, grace_ns: int, out: list[Command]) -
 
 def end_step(state: PodState, now_ns: int, out: list[Command]) -> None:
     """Bring a pod that is ending nearer to its end."""
-    if state.sandbox is not Sandbox.OVER:
+    if state.sandbox is not SandboxState.OVER:
         is_blocked = any(life.is_alive for life in state.mains)
         has_running = False
         is_starting = False
@@ -101,8 +101,10 @@ def end_step(state: PodState, now_ns: int, out: list[Command]) -> None:
                     begin_stop(life, f"Stopping container {life.spec.name}", now_ns, state.end_ns, out)
                 elif life.stop_ns > state.end_ns:
                     life.stop_ns = state.end_ns
-                advance_stop(state, life, now_ns, out, not (life.role is Role.SIDECAR and is_blocked))
-            is_blocked = is_blocked or (life.role is Role.SIDECAR and life.is_alive)
+                advance_stop(
+                    state, life, now_ns, out, not (life.role is ContainerRole.SIDECAR and is_blocked)
+                )
+            is_blocked = is_blocked or (life.role is ContainerRole.SIDECAR and life.is_alive)
         if has_running:
             return
         if is_starting:
@@ -121,7 +123,7 @@ def end_step(state: PodState, now_ns: int, out: list[Command]) -> None:
 
 def _settle(state: PodState) -> None:
     """Nothing runs any more: what will be said of the pod for ever."""
-    state.sandbox = Sandbox.OVER
+    state.sandbox = SandboxState.OVER
     state.plans = None
     for life in state.lives():
         life.reason = life.message = ""

@@ -11,7 +11,7 @@ from nodeward.base.fielderror import quote
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeAnswer:
     """`ok` is None when it could not be asked at all; the text is what users read in events."""
 
     ok: bool | None

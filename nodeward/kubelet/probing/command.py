@@ -11,7 +11,7 @@ from typing import Final
 
 from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
-from nodeward.kubelet.probing.answer import Answer, seconds_text
+from nodeward.kubelet.probing.answer import ProbeAnswer, seconds_text
 from nodeward.kubelet.runtime.interface import ExecRequest, Runtime
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.eager import own_task
@@ -19,19 +19,19 @@ from nodeward.machinery.eager import own_task
 _MAX_OUTPUT: Final = 10 * 1024
 
 
-async def ask_container(runtime: Runtime, request: ExecRequest, timeout: float) -> Answer:
+async def ask_container(runtime: Runtime, request: ExecRequest, timeout: float) -> ProbeAnswer:
     """Run a command in a container; one that could not be run at all says nothing about the container."""
     try:
         result = await runtime.exec_sync(request, timeout)
     except TimeoutError:
-        return Answer(False, _timed_out(request.command, timeout))
+        return ProbeAnswer(False, _timed_out(request.command, timeout))
     except WorldError as error:
-        return Answer(None, str(error))
-    return Answer(result.exit_code == 0, _shown(result.output))
+        return ProbeAnswer(None, str(error))
+    return ProbeAnswer(result.exit_code == 0, _shown(result.output))
 
 
 @own_task
-async def ask_node(command: Sequence[str], timeout: float, clock: Clock) -> Answer:
+async def ask_node(command: Sequence[str], timeout: float, clock: Clock) -> ProbeAnswer:
     """Run a process of the node; when its time is up, it is killed with all it has started."""
     try:
         process = await asyncio.create_subprocess_exec(
@@ -42,20 +42,22 @@ async def ask_node(command: Sequence[str], timeout: float, clock: Clock) -> Answ
             start_new_session=True,
         )
     except OSError as error:
-        return Answer(None, f"cannot run {quote(command[0] if command else '')}: {error.strerror or error}")
+        return ProbeAnswer(
+            None, f"cannot run {quote(command[0] if command else '')}: {error.strerror or error}"
+        )
     try:
         with clock.hold("a probe of the node"):
             async with clock.timeout(timeout):
                 output = await _read(process)
                 code = await process.wait()
     except TimeoutError:
-        return Answer(False, _timed_out(command, timeout))
+        return ProbeAnswer(False, _timed_out(command, timeout))
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-    return Answer(code == 0, _shown(output))
+    return ProbeAnswer(code == 0, _shown(output))
 
 
 async def _read(process: asyncio.subprocess.Process) -> bytes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.fielderror import quote
-from nodeward.kubelet.probing.answer import Answer, joined, seconds_text
+from nodeward.kubelet.probing.answer import ProbeAnswer, joined, seconds_text
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.eager import own_task
 
@@ -23,7 +23,7 @@ _STATES: Final = {0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKN
 
 
 @own_task
-async def ask_grpc(host: str, port: int, service: str, timeout: float, clock: Clock) -> Answer:
+async def ask_grpc(host: str, port: int, service: str, timeout: float, clock: Clock) -> ProbeAnswer:
     """Ask for the health of a service; an empty name is the whole server."""
     import grpc.aio
 
@@ -37,19 +37,19 @@ async def ask_grpc(host: str, port: int, service: str, timeout: float, clock: Cl
                 await channel.channel_ready()
         except TimeoutError:
             text = f"timeout: failed to connect service {quote(address)} within {span}: context deadline exceeded"
-            return Answer(False, text)
+            return ProbeAnswer(False, text)
         left = timeout - (clock.monotonic_ns() - began_ns) / SECOND_NS
         try:
             async with clock.timeout(left):
                 state = await _check(channel, service)
         except TimeoutError:
-            return Answer(False, f"timeout: health rpc did not complete within {span}")
+            return ProbeAnswer(False, f"timeout: health rpc did not complete within {span}")
         except grpc.aio.AioRpcError as error:
-            return Answer(False, _told(error))
+            return ProbeAnswer(False, _told(error))
         if state != SERVING:
             shown = _STATES.get(state, str(state))
-            return Answer(False, f"service unhealthy (responded with {quote(shown)})")
-        return Answer(True, "service healthy")
+            return ProbeAnswer(False, f"service unhealthy (responded with {quote(shown)})")
+        return ProbeAnswer(True, "service healthy")
     finally:
         await channel.close(None)
 

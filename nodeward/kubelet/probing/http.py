@@ -17,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 import httptools
 
 from nodeward.api.core_v1.container import Container, EphemeralContainer, HTTPGetAction, HTTPHeader
-from nodeward.kubelet.probing.answer import Answer, dial_error, joined, port_number
+from nodeward.kubelet.probing.answer import ProbeAnswer, dial_error, joined, port_number
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.eager import own_task
 
@@ -66,7 +66,7 @@ def action_url(action: HTTPGetAction, container: Container | EphemeralContainer 
 @own_task
 async def ask_http(
     url: str, headers: Sequence[HTTPHeader], timeout: float, clock: Clock, agent: str = "kube-probe/1.37"
-) -> Answer:
+) -> ProbeAnswer:
     """Make the request, and judge what comes back."""
     sent = _headers(headers, agent)
     first, asked = urlsplit(url), url
@@ -84,16 +84,16 @@ async def ask_http(
                 raise _Failed("stopped after 10 redirects")
     except TimeoutError:
         why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-        return Answer(False, f'Get "{asked}": {why}')
+        return ProbeAnswer(False, f'Get "{asked}": {why}')
     except _Failed as error:
-        return Answer(False, f'Get "{asked}": {error}')
+        return ProbeAnswer(False, f'Get "{asked}": {error}')
     text = bytes(reply.body[:_MAX_BODY]).decode("utf-8", "replace")
     if 200 <= reply.status < 300:
-        return Answer(True, text)
+        return ProbeAnswer(True, text)
     if 300 <= reply.status < 400:
-        return Answer(True, f"Probe terminated redirects, Response body: {text}")
+        return ProbeAnswer(True, f"Probe terminated redirects, Response body: {text}")
     # Not the body: events are read by more people than the container's own answers are for.
-    return Answer(False, f"HTTP probe failed with statuscode: {reply.status}")
+    return ProbeAnswer(False, f"HTTP probe failed with statuscode: {reply.status}")
 
 
 def _headers(given: Sequence[HTTPHeader], agent: str) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from nodeward.kubelet.container_request import container_of
 from nodeward.kubelet.expansion import expand_all
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.pods.probing import ProbePlan
-from nodeward.kubelet.probing.answer import Answer, NoSuchPort, port_number
+from nodeward.kubelet.probing.answer import NoSuchPort, ProbeAnswer, port_number
 from nodeward.kubelet.probing.command import ask_container, ask_node
 from nodeward.kubelet.probing.grpc import ask_grpc
 from nodeward.kubelet.probing.http import action_url, ask_http
@@ -35,10 +35,10 @@ class NetworkProber:
         self._clock = clock
         self._agent = f"kube-probe/{version}"
 
-    async def probe(self, pod: Pod, current: Callable[[], Pod], plan: ProbePlan) -> Answer:
+    async def probe(self, pod: Pod, current: Callable[[], Pod], plan: ProbePlan) -> ProbeAnswer:
         return await self.ask(current(), container_of(pod, plan.container), plan.probe)
 
-    async def ask(self, pod: Pod, container: Container | EphemeralContainer, probe: Probe) -> Answer:
+    async def ask(self, pod: Pod, container: Container | EphemeralContainer, probe: Probe) -> ProbeAnswer:
         """One probe of a container that runs."""
         timeout = float(max(1, probe.timeout_seconds))
         if probe.exec is not None:
@@ -60,7 +60,7 @@ class NetworkProber:
 
     async def _ask_network(
         self, probe: Probe, container: Container | EphemeralContainer | None, host: str, timeout: float
-    ) -> Answer:
+    ) -> ProbeAnswer:
         clock = self._clock
         try:
             # What is outside the process cannot be seen by a virtual clock.
@@ -75,5 +75,5 @@ class NetworkProber:
                 if probe.grpc is not None:
                     return await ask_grpc(host, probe.grpc.port, probe.grpc.service or "", timeout, clock)
         except NoSuchPort as error:
-            return Answer(None, str(error))
-        return Answer(None, "missing probe handler")
+            return ProbeAnswer(None, str(error))
+        return ProbeAnswer(None, "missing probe handler")

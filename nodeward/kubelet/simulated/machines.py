@@ -25,7 +25,7 @@ from nodeward.kubelet.hook_runner import HookRunner
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.node.specification import NodeSpecification
 from nodeward.kubelet.pods.probing import ProbePlan
-from nodeward.kubelet.probing.answer import Answer
+from nodeward.kubelet.probing.answer import ProbeAnswer
 from nodeward.kubelet.runtime.interface import LogOptions
 from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.kubelet.simulated.container_view import ContainerView
@@ -158,10 +158,10 @@ class DescribedProber:
         self._runtime = runtime
         self._clock = clock
 
-    async def probe(self, pod: Pod, current: Callable[[], Pod], plan: ProbePlan) -> Answer:
+    async def probe(self, pod: Pod, current: Callable[[], Pod], plan: ProbePlan) -> ProbeAnswer:
         now_ns = self._clock.now_ns()
         is_well = self._runtime.is_well(pod.metadata.uid, plan.container, plan.kind, now_ns)
-        return Answer(is_well, _SAID)
+        return ProbeAnswer(is_well, _SAID)
 
     async def gate_probe(self, gate: GateProbe) -> ProbeOutcome:
         # There is no machine to ask: the agents of simulated nodes find what they look for.
@@ -184,8 +184,8 @@ class DescribedHooks(HookRunner):
         return await super().run(pod, container, kind, seconds)
 
 
-async def _answered(*_: object) -> Answer:
-    return Answer(True, _SAID)
+async def _answered(*_: object) -> ProbeAnswer:
+    return ProbeAnswer(True, _SAID)
 
 
 class NoLogs:

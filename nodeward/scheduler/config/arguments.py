@@ -18,7 +18,7 @@ from nodeward.base.fielderror import duplicate, forbidden, invalid, not_supporte
 from nodeward.base.fieldpath import FieldPath
 from nodeward.base.problems import Problems
 from nodeward.features.gates import Gates
-from nodeward.scheduler.config.reading import LARGEST_INT64, Fields
+from nodeward.scheduler.config.reading import LARGEST_INT64, ConfigFields
 from nodeward.validation.meta.labels import validate_label_name
 from nodeward.validation.pod.affinity import validate_node_selector, validate_node_selector_term
 
@@ -37,7 +37,7 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def _fit(args: Fields, gates: Gates) -> Arguments:
+def _fit(args: ConfigFields, gates: Gates) -> Arguments:
     problems = args.problems
     ignored = args.texts("ignoredResources")
     groups = args.texts("ignoredResourceGroups")
@@ -68,7 +68,7 @@ def _fit(args: Fields, gates: Gates) -> Arguments:
     }
 
 
-def _balanced(args: Fields, gates: Gates) -> Arguments:
+def _balanced(args: ConfigFields, gates: Gates) -> Arguments:
     found = _resources(args, most=1)
     names = [each["name"] for each in found]
     for number, name in enumerate(names):
@@ -77,7 +77,7 @@ def _balanced(args: Fields, gates: Gates) -> Arguments:
     return {"resources": found}
 
 
-def _resources(fields: Fields, *, most: int) -> list[Arguments]:
+def _resources(fields: ConfigFields, *, most: int) -> list[Arguments]:
     found: list[Arguments] = []
     for each in fields.parts("resources", ("name", "weight")):
         name = each.text("name")
@@ -90,7 +90,7 @@ def _resources(fields: Fields, *, most: int) -> list[Arguments]:
     return found or [dict(each) for each in _DEFAULT_RESOURCES]
 
 
-def _shape(fields: Fields) -> list[Arguments]:
+def _shape(fields: ConfigFields) -> list[Arguments]:
     at = fields.at("shape")
     points = fields.parts("shape", ("utilization", "score"))
     if not points:
@@ -106,7 +106,7 @@ def _shape(fields: Fields) -> list[Arguments]:
     return shape
 
 
-def _node_affinity(args: Fields, gates: Gates) -> Arguments:
+def _node_affinity(args: ConfigFields, gates: Gates) -> Arguments:
     if not args.has("addedAffinity"):
         return {}
     path = args.at("addedAffinity")
@@ -128,7 +128,7 @@ def _node_affinity(args: Fields, gates: Gates) -> Arguments:
     return {"addedAffinity": to_tree(added)}
 
 
-def _inter_pod_affinity(args: Fields, gates: Gates) -> Arguments:
+def _inter_pod_affinity(args: ConfigFields, gates: Gates) -> Arguments:
     must = "not in valid range [0, 100]"
     return {
         "hardPodAffinityWeight": args.whole("hardPodAffinityWeight", 1, low=0, high=100, must=must),
@@ -136,7 +136,7 @@ def _inter_pod_affinity(args: Fields, gates: Gates) -> Arguments:
     }
 
 
-def _spread(args: Fields, gates: Gates) -> Arguments:
+def _spread(args: ConfigFields, gates: Gates) -> Arguments:
     problems = args.problems
     defaulting = args.text("defaultingType", _DEFAULTING[0], among=_DEFAULTING) or _DEFAULTING[0]
     constraints: list[Arguments] = []
@@ -169,7 +169,7 @@ def _spread(args: Fields, gates: Gates) -> Arguments:
     return {"defaultConstraints": constraints, "defaultingType": defaulting}
 
 
-def _volume_binding(args: Fields, gates: Gates) -> Arguments:
+def _volume_binding(args: ConfigFields, gates: Gates) -> Arguments:
     must = "must not be negative"
     timeout = args.whole("bindTimeoutSeconds", 600, low=0, high=LARGEST_INT64, must=must)
     found: Arguments = {"bindTimeoutSeconds": timeout}
@@ -181,7 +181,7 @@ def _volume_binding(args: Fields, gates: Gates) -> Arguments:
     return found
 
 
-def _preemption(args: Fields, gates: Gates) -> Arguments:
+def _preemption(args: ConfigFields, gates: Gates) -> Arguments:
     percent, absolute = "minCandidateNodesPercentage", "minCandidateNodesAbsolute"
     found = {
         percent: args.whole(percent, 10, low=0, high=100, must="not in valid range [0, 100]"),
@@ -192,7 +192,7 @@ def _preemption(args: Fields, gates: Gates) -> Arguments:
     return found
 
 
-Reader = Callable[[Fields, Gates], Arguments]
+Reader = Callable[[ConfigFields, Gates], Arguments]
 
 #: Plugins that take arguments: the names of their fields, and who reads them.
 READERS: Final[Mapping[str, tuple[Sequence[str], Reader]]] = {

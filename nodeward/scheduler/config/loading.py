@@ -17,7 +17,7 @@ from nodeward.base.problems import Problems
 from nodeward.base.yaml_text import YamlDocument, called, documents
 from nodeward.features.gates import Gates
 from nodeward.scheduler.config.profiles import API_VERSION, Known, read_profiles
-from nodeward.scheduler.config.reading import LARGEST_INT64, Fields
+from nodeward.scheduler.config.reading import LARGEST_INT64, ConfigFields
 from nodeward.scheduler.settings import SchedulerSettings
 
 KIND: Final = "KubeSchedulerConfiguration"
@@ -66,7 +66,7 @@ def read_scheduler_config(text: bytes, shown: str, gates: Gates) -> SchedulerSet
     document = found[0]
     _check_kind(document)
     problems = Problems(document)
-    file = Fields(document.tree, ROOT, problems, _FIELDS)
+    file = ConfigFields(document.tree, ROOT, problems, _FIELDS)
     settings = _settings(file, gates)
     problems.settle()
     return settings
@@ -83,7 +83,7 @@ def _check_kind(document: YamlDocument) -> None:
             raise document.fault(name, f"{value!r} is not supported, want {wanted}")
 
 
-def _settings(file: Fields, gates: Gates) -> SchedulerSettings:
+def _settings(file: ConfigFields, gates: Gates) -> SchedulerSettings:
     problems = file.problems
     for path, _ in file.items("extenders"):
         problems.say(
@@ -124,7 +124,7 @@ def _settings(file: Fields, gates: Gates) -> SchedulerSettings:
     )
 
 
-def _check_election(election: Fields, spans: dict[str, float]) -> None:
+def _check_election(election: ConfigFields, spans: dict[str, float]) -> None:
     for name, span in spans.items():
         if span <= 0:
             election.wrong(name, election.tree.get(name), "must be greater than zero")
@@ -133,7 +133,7 @@ def _check_election(election: Fields, spans: dict[str, float]) -> None:
         election.wrong("leaseDuration", f"{spans['leaseDuration']:g}s", said)
 
 
-def _connection(connection: Fields) -> str:
+def _connection(connection: ConfigFields) -> str:
     """The kubeconfig; what else stands there is only checked. Everything is JSON, and no rate is held to."""
     for name in ("acceptContentTypes", "contentType"):
         connection.text(name)

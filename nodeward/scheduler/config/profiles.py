@@ -18,7 +18,7 @@ from nodeward.base.fieldpath import FieldPath
 from nodeward.base.problems import Problems
 from nodeward.features.gates import Gates
 from nodeward.scheduler.config.arguments import READERS
-from nodeward.scheduler.config.reading import LARGEST_INT32, Fields, nearest
+from nodeward.scheduler.config.reading import LARGEST_INT32, ConfigFields, nearest
 from nodeward.scheduler.framework.plugin import EXTENSION_POINTS, Plugin
 from nodeward.scheduler.plugins import REGISTRY
 from nodeward.scheduler.settings import (
@@ -94,7 +94,7 @@ class _Set:
         return tuple(use.name for use in self.enabled)
 
 
-def read_profiles(file: Fields, known: Known) -> tuple[ProfileSettings, ...]:
+def read_profiles(file: ConfigFields, known: Known) -> tuple[ProfileSettings, ...]:
     """All profiles of the file; the default one if it has none."""
     found: list[ProfileSettings] = []
     sorts: list[_Set] = []
@@ -120,7 +120,7 @@ def read_profiles(file: Fields, known: Known) -> tuple[ProfileSettings, ...]:
     return tuple(found) or (known.default,)
 
 
-def _read_sets(profile: Fields, known: Known) -> dict[str, _Set]:
+def _read_sets(profile: ConfigFields, known: Known) -> dict[str, _Set]:
     plugins = profile.part("plugins", (MULTI_POINT, *EXTENSION_POINTS, *_EMPTY_POINTS))
     sets = {point: _read_set(plugins, point, known) for point in (MULTI_POINT, *EXTENSION_POINTS)}
     for point in _EMPTY_POINTS:
@@ -129,7 +129,7 @@ def _read_sets(profile: Fields, known: Known) -> dict[str, _Set]:
     return sets
 
 
-def _read_set(plugins: Fields, point: str, known: Known) -> _Set:
+def _read_set(plugins: ConfigFields, point: str, known: Known) -> _Set:
     fields = plugins.part(point, ("enabled", "disabled"))
     problems = fields.problems
     enabled: list[PluginUse] = []
@@ -196,7 +196,7 @@ def _over_defaults(default: Sequence[PluginUse], said: _Set) -> dict[str, int]:
 
 
 def _check_needed(
-    plugins: Sequence[PluginUse], disabled: Mapping[str, frozenset[str]], profile: Fields, known: Known
+    plugins: Sequence[PluginUse], disabled: Mapping[str, frozenset[str]], profile: ConfigFields, known: Known
 ) -> None:
     """A queue has one order, and somebody must bind."""
     for point in ("queueSort", "bind"):
@@ -213,7 +213,7 @@ def _check_needed(
             profile.problems.add(invalid(at, there, "only one queue sort plugin can be enabled"))
 
 
-def _read_arguments(profile: Fields, known: Known) -> dict[str, dict[str, Any]]:
+def _read_arguments(profile: ConfigFields, known: Known) -> dict[str, dict[str, Any]]:
     problems = profile.problems
     found: dict[str, dict[str, Any]] = {}
     for each in profile.parts("pluginConfig", ("name", "args")):
@@ -235,5 +235,7 @@ def _read_arguments(profile: Fields, known: Known) -> dict[str, dict[str, Any]]:
         if name not in found and name in READERS:
             fields, read = READERS[name]
             if read is not None:
-                found[name] = read(Fields({}, profile.at("pluginConfig"), problems, fields), known.gates)
+                found[name] = read(
+                    ConfigFields({}, profile.at("pluginConfig"), problems, fields), known.gates
+                )
     return found

@@ -1,8 +1,8 @@
 """Values taken out of a tree one by one, with everything that is wrong about them written down and none of it raised.
 
-A `Fields` is one map of the file with the names it may have. Asking it for a value of the wrong type, or out of range,
-notes a problem with file, line, field, the bad value and what is allowed, and gives the default: so that one run tells
-all. What is null counts as absent, as in Kubernetes.
+A `ConfigFields` is one map of the file with the names it may have. Asking it for a value of the wrong type, or out of
+range, notes a problem with file, line, field, the bad value and what is allowed, and gives the default: so that one
+run tells all. What is null counts as absent, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LARGEST_INT32: Final = 2**31 - 1
 LARGEST_INT64: Final = 2**63 - 1
 
 
-class Fields:
+class ConfigFields:
     """One map, at one place, with the names it may have."""
 
     def __init__(self, tree: Any, path: FieldPath, problems: Problems, known: Sequence[str]) -> None:
@@ -119,8 +119,8 @@ class Fields:
 
     # -- parts
 
-    def part(self, name: str, known: Sequence[str]) -> Fields:
-        return Fields(self.tree.get(name), self.at(name), self.problems, known)
+    def part(self, name: str, known: Sequence[str]) -> ConfigFields:
+        return ConfigFields(self.tree.get(name), self.at(name), self.problems, known)
 
     def items(self, name: str) -> list[tuple[FieldPath, Any]]:
         value = self.tree.get(name)
@@ -129,8 +129,8 @@ class Fields:
             return []
         return [(self.at(name).index(number), each) for number, each in enumerate(value or ())]
 
-    def parts(self, name: str, known: Sequence[str]) -> list[Fields]:
-        return [Fields(each, path, self.problems, known) for path, each in self.items(name)]
+    def parts(self, name: str, known: Sequence[str]) -> list[ConfigFields]:
+        return [ConfigFields(each, path, self.problems, known) for path, each in self.items(name)]
 
     def texts(self, name: str) -> list[tuple[FieldPath, str]]:
         found: list[tuple[FieldPath, str]] = []

@@ -27,7 +27,7 @@ _SHAPE_SCORES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy:
+class ScoringStrategy:
     """`each` and `column` score one resource where there is some of it."""
 
     each: Callable[[int, int], int]
@@ -56,15 +56,15 @@ class Strategy:
         return means
 
 
-def strategy(kind: str, shape: Sequence[Mapping[str, Any]] = ()) -> Strategy:
+def strategy(kind: str, shape: Sequence[Mapping[str, Any]] = ()) -> ScoringStrategy:
     """The strategy of a configuration; `shape` is that of RequestedToCapacityRatio."""
     if kind == LEAST:
-        return Strategy(_least, _least_column)
+        return ScoringStrategy(_least, _least_column)
     if kind == MOST:
-        return Strategy(_most, _most_column)
+        return ScoringStrategy(_most, _most_column)
     curve = tuple(_on_curve(shape, percent) for percent in range(MAX_SCORE + 1))
     curve_column = np.array(curve, np.int64)
-    return Strategy(
+    return ScoringStrategy(
         lambda used, there: curve[_most(used, there)],
         lambda used, there: curve_column[_most_column(used, there)],
         is_ratio=True,

@@ -40,7 +40,7 @@ from nodeward.scheduler.framework.plugin import (
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status
 from nodeward.scheduler.plugins.volumes.assumed import AssumedVolumes
-from nodeward.scheduler.plugins.volumes.binding import Reservation, VolumeBinder, release, reserve
+from nodeward.scheduler.plugins.volumes.binding import VolumeBinder, VolumeReservation, release, reserve
 from nodeward.scheduler.plugins.volumes.claim_matching import PodClaims, VolumeFinder, volume_limit
 from nodeward.scheduler.plugins.volumes.row_answers import judge_rows
 
@@ -133,12 +133,12 @@ class VolumeBinding(
         return SUCCESS
 
     def unreserve(self, cycle: CycleState, pod: PodView, node: str) -> None:
-        reservation: Reservation | None = cycle.data.pop(_RESERVATION, None)
+        reservation: VolumeReservation | None = cycle.data.pop(_RESERVATION, None)
         if reservation is not None:
             release(self._assumed, reservation)
 
     async def pre_bind(self, cycle: CycleState, pod: PodView, node: str) -> Status:
-        reservation: Reservation | None = cycle.data.get(_RESERVATION)
+        reservation: VolumeReservation | None = cycle.data.get(_RESERVATION)
         if reservation is None or self._table is None:
             return SUCCESS
         if self._binder is None:

@@ -35,7 +35,7 @@ Asked: TypeAlias = "tuple[tuple[bool, QueueingHintFunction | None], ...]"
 _EVERYTHING: Final = (ClusterEventWithHint(ClusterEvent(Resource.WILDCARD, Action.ALL)),)
 
 
-class Strategy(IntEnum):
+class QueueingStrategy(IntEnum):
     """What to do with a pod; the larger wins."""
 
     SKIP = 0
@@ -115,13 +115,13 @@ class Hints:
 
     def asked(
         self, profile: str, rejected_by: Sequence[str], pending_for: Sequence[str], event: ClusterEvent
-    ) -> Asked | Strategy:
+    ) -> Asked | QueueingStrategy:
         """Whom to ask about pods of `profile` with these rejectors, or the answer if nobody needs to be asked."""
         if not rejected_by and not pending_for:
-            return Strategy.AFTER_BACKOFF
+            return QueueingStrategy.AFTER_BACKOFF
         meaning = self._meaning(event)
         if meaning.is_wildcard or profile not in self._profiles:
-            return Strategy.AFTER_BACKOFF
+            return QueueingStrategy.AFTER_BACKOFF
         found = [
             (name in pending_for, hint)
             for name, hint in meaning.by_profile[profile]
@@ -129,7 +129,7 @@ class Hints:
         ]
         # Stable, so that each kind is asked in the order of the plugins.
         found.sort(key=lambda line: not line[0])
-        return tuple(found) or Strategy.SKIP
+        return tuple(found) or QueueingStrategy.SKIP
 
     def _meaning(self, event: ClusterEvent) -> _Meaning:
         known = self._meanings.get(event)
@@ -149,11 +149,11 @@ class Hints:
         return known
 
 
-def verdict(asked: Asked | Strategy, pod: PodView, old: Any, new: Any) -> Strategy:
+def verdict(asked: Asked | QueueingStrategy, pod: PodView, old: Any, new: Any) -> QueueingStrategy:
     """Is the pod worth another try? Asks no more plugins than it takes."""
-    if isinstance(asked, Strategy):
+    if isinstance(asked, QueueingStrategy):
         return asked
     for is_pending, hint in asked:
         if hint is None or hint(pod, old, new) is QueueingHint.QUEUE:
-            return Strategy.IMMEDIATELY if is_pending else Strategy.AFTER_BACKOFF
-    return Strategy.SKIP
+            return QueueingStrategy.IMMEDIATELY if is_pending else QueueingStrategy.AFTER_BACKOFF
+    return QueueingStrategy.SKIP

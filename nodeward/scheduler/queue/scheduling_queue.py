@@ -25,7 +25,7 @@ from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.queue.backoff import BackoffQueue, BackoffRule
 from nodeward.scheduler.queue.gates import PreEnqueueGates
 from nodeward.scheduler.queue.heap import PodHeap
-from nodeward.scheduler.queue.hints import HintMap, Hints, Strategy, verdict
+from nodeward.scheduler.queue.hints import HintMap, Hints, QueueingStrategy, verdict
 from nodeward.scheduler.queue.in_flight import Flight, Happened, InFlight
 from nodeward.scheduler.queue.nominator import Nominator, written_node
 from nodeward.scheduler.queue.pod_changes import pod_changes
@@ -312,7 +312,7 @@ class SchedulingQueue:
             self._waiting.remove(queued)
             queued.was_flushed = True
             queued.flushed_ns = now_ns
-            place = self._requeue(queued, Strategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT, now_ns)
+            place = self._requeue(queued, QueueingStrategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT, now_ns)
             woken += place is Place.ACTIVE or place is Place.BACKOFF
         return woken
 
@@ -332,13 +332,13 @@ class SchedulingQueue:
             if group.gating_plugin and not self._hints.may_ungate(event, group.gating_plugin):
                 continue
             asked = self._hints.asked(group.profile, group.rejected_by, group.pending_for, event)
-            if asked is Strategy.SKIP:
+            if asked is QueueingStrategy.SKIP:
                 continue
             for queued in list(pods.values()):
                 if wanted is not None and not wanted(queued.pod):
                     continue
                 strategy = verdict(asked, queued.pod, old, new)
-                if strategy is not Strategy.SKIP:
+                if strategy is not QueueingStrategy.SKIP:
                     self._waiting.remove(queued)
                     place = self._requeue(queued, strategy, label, now_ns)
                     woken += place is Place.ACTIVE or place is Place.BACKOFF
@@ -358,34 +358,34 @@ class SchedulingQueue:
     def _update_waiting(self, queued: QueuedPod, old: PodView, new: PodView, now_ns: int) -> None:
         self._waiting.remove(queued)
         queued.pod = new
-        best, label = Strategy.SKIP, ""
+        best, label = QueueingStrategy.SKIP, ""
         for event in pod_changes(old, new):
             strategy = self._judge(queued, event, old.pod, new.pod)
             if strategy > best:
                 best, label = strategy, self._hints.label(event)
         self._requeue(queued, best, label, now_ns)
 
-    def _judge(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Strategy:
+    def _judge(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> QueueingStrategy:
         asked = self._hints.asked(queued.profile, queued.unschedulable_plugins, queued.pending_plugins, event)
         return verdict(asked, queued.pod, old, new)
 
-    def _replay(self, queued: QueuedPod, flight: Flight) -> Strategy:
+    def _replay(self, queued: QueuedPod, flight: Flight) -> QueueingStrategy:
         """What the events of its cycle mean to a pod that comes back."""
         if not queued.unschedulable_plugins and not queued.pending_plugins:
-            return Strategy.AFTER_BACKOFF
-        best = Strategy.SKIP
+            return QueueingStrategy.AFTER_BACKOFF
+        best = QueueingStrategy.SKIP
         # Only a plugin that said "pending" can do better than this.
-        enough = Strategy.IMMEDIATELY if queued.pending_plugins else Strategy.AFTER_BACKOFF
+        enough = QueueingStrategy.IMMEDIATELY if queued.pending_plugins else QueueingStrategy.AFTER_BACKOFF
         for happened in self._in_flight.seen_by(flight):
             best = max(best, self._judge(queued, happened.event, happened.old, happened.new))
             if best is enough:
                 break
         return best
 
-    def _requeue(self, queued: QueuedPod, strategy: Strategy, label: str, now_ns: int) -> Place:
-        if strategy is Strategy.SKIP:
+    def _requeue(self, queued: QueuedPod, strategy: QueueingStrategy, label: str, now_ns: int) -> Place:
+        if strategy is QueueingStrategy.SKIP:
             return self._put(queued, Place.GATED if queued.gating_plugin else Place.UNSCHEDULABLE, label)
-        if strategy is Strategy.AFTER_BACKOFF and self._backoff_rule.is_backing_off(queued, now_ns):
+        if strategy is QueueingStrategy.AFTER_BACKOFF and self._backoff_rule.is_backing_off(queued, now_ns):
             # With early pops the next stop may be a cycle, so the gates are asked here.
             if self._backoff_rule.is_windowed and not self._gates.let_in(queued):
                 return self._gate(queued, label)

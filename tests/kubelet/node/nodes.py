@@ -13,10 +13,10 @@ from nodeward.api.schema import schema_of
 from nodeward.base.duration import SECOND_NS
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config.settings import GateProbe, KubeletSettings, ReadinessGateSettings
-from nodeward.kubelet.node.conditions import ALL_WELL, NodeFacts
-from nodeward.kubelet.node.core import NodeCore, NodeStep
 from nodeward.kubelet.node.features import discover
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
+from nodeward.kubelet.node.node_conditions import ALL_WELL, NodeFacts
+from nodeward.kubelet.node.node_core import NodeCore, NodeStep
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.machinery.clock import VIRTUAL_START_NS, SeededChance
 

@@ -8,10 +8,10 @@ from nodeward.api.coordination_v1 import Lease
 from nodeward.api.core_v1.node import Node
 from nodeward.api.errors import ApiError
 from nodeward.apiserver.auth.user import AUTHENTICATED, NODES, User
-from nodeward.kubelet.node.conditions import ALL_WELL
-from nodeward.kubelet.node.core import NodeCore
 from nodeward.kubelet.node.features import discover
 from nodeward.kubelet.node.lease import NAMESPACE, Create, LeaseCore, Outcome, Renew
+from nodeward.kubelet.node.node_conditions import ALL_WELL
+from nodeward.kubelet.node.node_core import NodeCore
 from nodeward.kubelet.node.registration import reconcile
 from nodeward.kubelet.node.specification import NodeSpecification
 from nodeward.machinery.client import Client, PatchType

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from nodeward.api.core_v1.container import Probe, TCPSocketAction
 from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.config.settings import GateProbe
-from nodeward.kubelet.node.conditions import ALL_WELL, NodeFacts
 from nodeward.kubelet.node.gate_probes import GateProber, ProbeOutcome
+from nodeward.kubelet.node.node_conditions import ALL_WELL, NodeFacts
 from tests.kubelet.node.nodes import READINESS, Run, settings, specification
 from tests.rules.test_readiness import gate
 

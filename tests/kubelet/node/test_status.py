@@ -10,9 +10,9 @@ import pytest
 from nodeward.api.core_v1.node import ContainerImage
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.quantity import Quantity
-from nodeward.kubelet.node.conditions import ALL_WELL, NodeFacts
-from nodeward.kubelet.node.core import NodeCore
 from nodeward.kubelet.node.features import discover
+from nodeward.kubelet.node.node_conditions import ALL_WELL, NodeFacts
+from nodeward.kubelet.node.node_core import NodeCore
 from tests.kubelet.node.nodes import Run, settings, specification
 
 STOPPED = NodeFacts(errors=("container runtime is down",))

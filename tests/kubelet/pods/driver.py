@@ -29,7 +29,7 @@ from nodeward.kubelet.pods.commands import (
     StopContainer,
 )
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
-from nodeward.kubelet.pods.rules import LifecycleRules
+from nodeward.kubelet.pods.lifecycle_rules import LifecycleRules
 from nodeward.kubelet.runtime.interface import (
     ContainerExited,
     ContainerFailed,

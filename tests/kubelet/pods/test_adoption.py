@@ -12,7 +12,7 @@ from nodeward.base.invariant import InvariantBroken
 from nodeward.base.quantity import Quantity
 from nodeward.features.gates import Gates
 from nodeward.kubelet.pods.commands import UpdateResources
-from nodeward.kubelet.pods.rules import LifecycleRules
+from nodeward.kubelet.pods.lifecycle_rules import LifecycleRules
 from nodeward.kubelet.runtime.interface import (
     ContainerExited,
     FoundContainer,

@@ -12,7 +12,7 @@ from nodeward.api.core_v1.container import (
 )
 from nodeward.api.core_v1.pod import Pod
 from nodeward.features.gates import Gates
-from nodeward.kubelet.pods.rules import LifecycleRules
+from nodeward.kubelet.pods.lifecycle_rules import LifecycleRules
 from tests.kubelet.pods.driver import RULES, Node, a_pod, container, debugger, sidecar
 
 

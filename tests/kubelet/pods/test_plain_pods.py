@@ -7,7 +7,7 @@ import pytest
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import rfc3339
 from nodeward.features.gates import Gates
-from nodeward.kubelet.pods.rules import LifecycleRules
+from nodeward.kubelet.pods.lifecycle_rules import LifecycleRules
 from nodeward.kubelet.runtime.interface import ContainerExited, ImagePulled, ImagePulling, SandboxStarted
 from tests.kubelet.pods.driver import BEGIN, UID, Node, a_pod, container
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from nodeward.api.core_v1.container import Container, ContainerPort, HTTPGetAction, HTTPHeader
-from nodeward.kubelet.probing.answer import Answer, NoSuchPort
+from nodeward.kubelet.probing.answer import NoSuchPort, ProbeAnswer
 from nodeward.kubelet.probing.http import action_url, ask_http
 from nodeward.machinery.clock import RealClock
 from tests.kubelet.probing.servers import (
@@ -27,8 +27,8 @@ CLOCK = RealClock()
 
 def asked(
     handler: Handler, path: str = "/x", *headers: HTTPHeader, timeout: float = PATIENCE_SECONDS
-) -> Answer:
-    async def main() -> Answer:
+) -> ProbeAnswer:
+    async def main() -> ProbeAnswer:
         async with serving(handler) as port:
             return await ask_http(f"http://127.0.0.1:{port}{path}", headers, timeout, CLOCK)
 
@@ -46,13 +46,13 @@ def test_from_200_to_399_all_is_well(status: int, ok: bool) -> None:
 
 
 def test_the_body_is_told_only_when_all_is_well_and_is_cut_short() -> None:
-    assert asked(Web(x=reply(200, b"fine"))) == Answer(True, "fine")
+    assert asked(Web(x=reply(200, b"fine"))) == ProbeAnswer(True, "fine")
     assert "secret" not in asked(Web(x=reply(500, b"secret"))).text
     assert len(asked(Web(x=reply(200, b"a" * 100_000))).text) == 10 * 1024
 
 
 def test_an_answer_without_a_length_ends_with_its_connection() -> None:
-    assert asked(Web(x=b"HTTP/1.0 200 OK\r\n\r\nold")) == Answer(True, "old")
+    assert asked(Web(x=b"HTTP/1.0 200 OK\r\n\r\nold")) == ProbeAnswer(True, "old")
 
 
 def test_headers_are_the_users_and_otherwise_upstreams() -> None:
@@ -74,13 +74,13 @@ def test_headers_are_the_users_and_otherwise_upstreams() -> None:
 
 def test_a_redirect_on_the_same_host_is_followed() -> None:
     web = Web(x=reply(302, b"", "Location: /y"), y=reply(200, b"there"))
-    assert asked(web) == Answer(True, "there")
+    assert asked(web) == ProbeAnswer(True, "there")
     assert asked(Web(x=reply(302, b"", "Location: /y"), y=reply(500))).ok is False
 
 
 def test_a_redirect_to_another_host_is_not_followed_and_counts_as_an_answer() -> None:
     answer = asked(Web(x=reply(302, b"gone", "Location: http://example.com/")))
-    assert answer == Answer(True, "Probe terminated redirects, Response body: gone")
+    assert answer == ProbeAnswer(True, "Probe terminated redirects, Response body: gone")
 
 
 def test_redirects_without_end_are_a_failure() -> None:
@@ -114,11 +114,13 @@ def test_nobody_listening_is_a_failure() -> None:
     port = free_port()
     answer = asyncio.run(ask_http(f"http://127.0.0.1:{port}/", (), PATIENCE_SECONDS, CLOCK))
     where = f"127.0.0.1:{port}"
-    assert answer == Answer(False, f'Get "http://{where}/": dial tcp {where}: connect: connection refused')
+    assert answer == ProbeAnswer(
+        False, f'Get "http://{where}/": dial tcp {where}: connect: connection refused'
+    )
 
 
 def test_https_to_a_plain_server_says_so() -> None:
-    async def main() -> Answer:
+    async def main() -> ProbeAnswer:
         async with serving(speak_no_tls) as port:
             return await ask_http(f"https://127.0.0.1:{port}/", (), PATIENCE_SECONDS, CLOCK)
 

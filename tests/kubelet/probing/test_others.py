@@ -14,7 +14,7 @@ from nodeward.api.core_v1.container import ExecAction, GRPCAction, HTTPGetAction
 from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.config.settings import GateProbe
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
-from nodeward.kubelet.probing.answer import Answer
+from nodeward.kubelet.probing.answer import ProbeAnswer
 from nodeward.kubelet.probing.command import ask_node
 from nodeward.kubelet.probing.grpc import METHOD, ask_grpc, decode_answer, encode_request
 from nodeward.kubelet.probing.prober import NetworkProber
@@ -28,17 +28,17 @@ CLOCK = RealClock()
 
 
 def test_a_port_that_accepts_connections_is_well() -> None:
-    async def main() -> Answer:
+    async def main() -> ProbeAnswer:
         async with serving(say_nothing) as port:
             return await ask_tcp("127.0.0.1", port, PATIENCE_SECONDS, CLOCK)
 
-    assert asyncio.run(main()) == Answer(True)
+    assert asyncio.run(main()) == ProbeAnswer(True)
 
 
 def test_a_port_that_does_not_says_why() -> None:
     port = free_port()
     answer = asyncio.run(ask_tcp("127.0.0.1", port, PATIENCE_SECONDS, CLOCK))
-    assert answer == Answer(False, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
+    assert answer == ProbeAnswer(False, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
 
 
 # -- gRPC
@@ -71,8 +71,8 @@ async def health(states: dict[str, int], *, seconds: float = 0.0) -> AsyncIterat
 
 def asked(
     states: dict[str, int], service: str = "", *, seconds: float = 0.0, timeout: float = PATIENCE_SECONDS
-) -> Answer:
-    async def main() -> Answer:
+) -> ProbeAnswer:
+    async def main() -> ProbeAnswer:
         async with health(states, seconds=seconds) as port:
             return await ask_grpc("127.0.0.1", port, service, timeout, CLOCK)
 
@@ -80,19 +80,19 @@ def asked(
 
 
 def test_a_service_that_says_it_serves_is_well() -> None:
-    assert asked({"": 1}) == Answer(True, "service healthy")
-    assert asked({"": 2, "mine": 1}, "mine") == Answer(True, "service healthy")
+    assert asked({"": 1}) == ProbeAnswer(True, "service healthy")
+    assert asked({"": 2, "mine": 1}, "mine") == ProbeAnswer(True, "service healthy")
 
 
 def test_a_service_that_says_otherwise_is_not() -> None:
-    assert asked({"": 2}) == Answer(False, 'service unhealthy (responded with "NOT_SERVING")')
-    assert asked({"": 0}) == Answer(False, 'service unhealthy (responded with "UNKNOWN")')
+    assert asked({"": 2}) == ProbeAnswer(False, 'service unhealthy (responded with "NOT_SERVING")')
+    assert asked({"": 0}) == ProbeAnswer(False, 'service unhealthy (responded with "UNKNOWN")')
 
 
 def test_an_unknown_service_is_a_failure() -> None:
     answer = asked({"": 1}, "other")
     text = "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service"
-    assert answer == Answer(False, text)
+    assert answer == ProbeAnswer(False, text)
 
 
 def test_a_server_without_the_health_service_says_so() -> None:
@@ -105,14 +105,14 @@ def test_a_server_without_the_health_service_says_so() -> None:
 
 def test_a_service_that_takes_too_long_is_a_failure() -> None:
     answer = asked({"": 1}, seconds=30, timeout=1.5)
-    assert answer == Answer(False, "timeout: health rpc did not complete within 1.5s")
+    assert answer == ProbeAnswer(False, "timeout: health rpc did not complete within 1.5s")
 
 
 def test_a_server_that_is_not_there_is_a_failure() -> None:
     port = free_port()
     answer = asyncio.run(ask_grpc("127.0.0.1", port, "", 0.2, CLOCK))
     text = f'timeout: failed to connect service "127.0.0.1:{port}" within 0.2s: context deadline exceeded'
-    assert answer == Answer(False, text)
+    assert answer == ProbeAnswer(False, text)
 
 
 def test_the_messages_are_those_of_the_protocol() -> None:
@@ -130,17 +130,17 @@ def test_the_messages_are_those_of_the_protocol() -> None:
 @pytest.mark.parametrize(
     ("code", "answer"),
     [
-        ("print('fine', end='')", Answer(True, "fine")),
-        ("import sys; print('bad', file=sys.stderr, end=''); sys.exit(3)", Answer(False, "bad")),
+        ("print('fine', end='')", ProbeAnswer(True, "fine")),
+        ("import sys; print('bad', file=sys.stderr, end=''); sys.exit(3)", ProbeAnswer(False, "bad")),
     ],
 )
-def test_a_command_is_judged_by_its_exit_code(code: str, answer: Answer) -> None:
+def test_a_command_is_judged_by_its_exit_code(code: str, answer: ProbeAnswer) -> None:
     assert asyncio.run(ask_node((sys.executable, "-c", code), 30.0, CLOCK)) == answer
 
 
 def test_a_command_that_takes_too_long_is_killed() -> None:
     answer = asyncio.run(ask_node(("sleep", "1000"), 0.1, CLOCK))
-    assert answer == Answer(False, 'command timed out: "sleep 1000" timed out after 0.1s')
+    assert answer == ProbeAnswer(False, 'command timed out: "sleep 1000" timed out after 0.1s')
 
 
 def test_a_command_that_talks_without_end_does_not_hang() -> None:
@@ -151,7 +151,7 @@ def test_a_command_that_talks_without_end_does_not_hang() -> None:
 
 def test_a_command_that_is_not_there_could_not_be_asked() -> None:
     answer = asyncio.run(ask_node(("/no/such/program",), 1.0, CLOCK))
-    assert answer == Answer(None, 'cannot run "/no/such/program": No such file or directory')
+    assert answer == ProbeAnswer(None, 'cannot run "/no/such/program": No such file or directory')
 
 
 # -- gates of the node (KEP-5233)

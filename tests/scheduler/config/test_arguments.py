@@ -12,7 +12,7 @@ from nodeward.base.problems import Problems
 from nodeward.base.yaml_text import documents
 from nodeward.features.gates import Gates
 from nodeward.scheduler.config.arguments import READERS
-from nodeward.scheduler.config.reading import Fields
+from nodeward.scheduler.config.reading import ConfigFields
 
 GATES = Gates.of("1.37")
 CAPACITY_OFF = Gates.of("1.37", "StorageCapacityScoring=false")
@@ -22,7 +22,7 @@ def read(name: str, text: str, gates: Gates = GATES) -> dict[str, Any]:
     (document,) = documents(text.encode(), "args.yaml")
     problems = Problems(document)
     known, reader = READERS[name]
-    found = reader(Fields(document.tree, ROOT, problems, known), gates)
+    found = reader(ConfigFields(document.tree, ROOT, problems, known), gates)
     problems.settle()
     return found
 

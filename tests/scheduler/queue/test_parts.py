@@ -20,7 +20,7 @@ from nodeward.scheduler.framework.events import Action, ClusterEvent, QueueingHi
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.queue.backoff import BackoffRule
 from nodeward.scheduler.queue.heap import PodHeap
-from nodeward.scheduler.queue.hints import Hints, Strategy, event_label, verdict
+from nodeward.scheduler.queue.hints import Hints, QueueingStrategy, event_label, verdict
 from nodeward.scheduler.queue.nominator import Nominator
 from nodeward.scheduler.queue.pod_changes import pod_changes
 from nodeward.scheduler.queue.queued_pod import QueuedPod
@@ -111,14 +111,16 @@ def test_no_more_plugins_are_asked_than_it_takes_and_pending_ones_first() -> Non
     pod = view("a")
     assert (
         verdict(hints.asked("p", ("A", "B", "C"), ("D",), NODE_ADD), pod, None, None)
-        is Strategy.AFTER_BACKOFF
+        is QueueingStrategy.AFTER_BACKOFF
     )
     assert asked == ["D", "A", "B"]
     asked.clear()
-    assert verdict(hints.asked("p", ("A",), ("C",), NODE_ADD), pod, None, None) is Strategy.IMMEDIATELY
+    assert (
+        verdict(hints.asked("p", ("A",), ("C",), NODE_ADD), pod, None, None) is QueueingStrategy.IMMEDIATELY
+    )
     assert asked == ["C"]
-    assert hints.asked("p", ("E",), (), NODE_ADD) is Strategy.SKIP
-    assert hints.asked("p", (), (), NODE_ADD) is Strategy.AFTER_BACKOFF
+    assert hints.asked("p", ("E",), (), NODE_ADD) is QueueingStrategy.SKIP
+    assert hints.asked("p", (), (), NODE_ADD) is QueueingStrategy.AFTER_BACKOFF
 
 
 @pytest.mark.parametrize(

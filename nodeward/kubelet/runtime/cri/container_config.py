@@ -14,8 +14,8 @@ from typing import Any, Final
 from nodeward.api.core_v1.container import AppArmorProfile, Container, SecurityContext
 from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.runtime.cri.labels import container_annotations, container_labels
+from nodeward.kubelet.runtime.cri.linux_resources import resources
 from nodeward.kubelet.runtime.cri.messages import TARGET, message
-from nodeward.kubelet.runtime.cri.resources import resources
 from nodeward.kubelet.runtime.cri.sandbox_config import NodeSettings, groups, namespaces, seccomp, selinux
 from nodeward.kubelet.runtime.interface import ContainerRequest
 

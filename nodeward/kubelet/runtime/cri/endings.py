@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from nodeward.kubelet.runtime.cri.labels import CONTAINER_NAME, MESSAGE_PATH, MESSAGE_POLICY, POD_UID
+from nodeward.kubelet.runtime.cri.linux_resources import in_force
 from nodeward.kubelet.runtime.cri.messages import EXITED, SANDBOX_READY
-from nodeward.kubelet.runtime.cri.resources import in_force
 from nodeward.kubelet.runtime.interface import ContainerExited, FoundContainer, FoundPod
 from nodeward.kubelet.runtime.termination import termination_message
 

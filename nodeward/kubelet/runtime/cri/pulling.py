@@ -25,7 +25,7 @@ class NotStarted(WorldError):
         self.reason = reason
 
 
-class Images:
+class ImagePuller:
     """The runtime's images."""
 
     def __init__(

@@ -24,16 +24,16 @@ from nodeward.features.declared.abilities import MOUNT_OPTIONS, able
 from nodeward.kubelet.runtime.cri.calls import Calls, CriError
 from nodeward.kubelet.runtime.cri.cgroup_driver import find_driver
 from nodeward.kubelet.runtime.cri.container_config import target_of
+from nodeward.kubelet.runtime.cri.container_start import Start, Starter
+from nodeward.kubelet.runtime.cri.container_stop import Stopper
 from nodeward.kubelet.runtime.cri.endings import exited, image_of
 from nodeward.kubelet.runtime.cri.execution import StreamedExec, execute
+from nodeward.kubelet.runtime.cri.linux_resources import changed, in_force
 from nodeward.kubelet.runtime.cri.messages import EXITED, message
-from nodeward.kubelet.runtime.cri.pulling import Images, NotStarted
+from nodeward.kubelet.runtime.cri.pulling import ImagePuller, NotStarted
 from nodeward.kubelet.runtime.cri.recovery import recover
-from nodeward.kubelet.runtime.cri.resources import changed, in_force
 from nodeward.kubelet.runtime.cri.sandbox_config import NodeSettings
 from nodeward.kubelet.runtime.cri.sandboxes import AUTO, Sandbox, Sandboxes
-from nodeward.kubelet.runtime.cri.starting import Start, Starter
-from nodeward.kubelet.runtime.cri.stopping import Stopper
 from nodeward.kubelet.runtime.cri.watching import Running, Watcher
 from nodeward.kubelet.runtime.interface import (
     ContainerFailed,
@@ -114,7 +114,7 @@ class CriRuntime:
     async def start(self, listener: Listener) -> None:
         self._opened = self._call = call = Calls(self._socket)
         self._watcher = Watcher(call, self._clock, self._tell)
-        self._images = Images(call, self._clock, self._tell)
+        self._images = ImagePuller(call, self._clock, self._tell)
         try:
             told = await call("Version", seconds=_GREETING_SECONDS)
             await self._images.refresh()

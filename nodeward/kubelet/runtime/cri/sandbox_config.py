@@ -1,7 +1,7 @@
 """What a pod's sandbox is to be like: names, network, namespaces, DNS, group.
 
-In go the pod and the node's settings, out comes CRI's `PodSandboxConfig`, or a `Refusal` for what this agent cannot do
-and must not ignore.
+In go the pod and the node's settings, out comes CRI's `PodSandboxConfig`, or a `SandboxRefused` for what this agent
+cannot do and must not ignore.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PROFILES: Final = {"RuntimeDefault": 0, "Unconfined": 1, "Localhost": 2}
 _LONGEST_HOSTNAME: Final = 63
 
 
-class Refusal(WorldError):
+class SandboxRefused(WorldError):
     """The pod asks for something that cannot be given."""
 
 
@@ -60,12 +60,12 @@ class NodeSettings:
 def sandbox_config(
     pod: Pod, settings: NodeSettings, *, attempt: int, log_directory: str, is_on_host_network: bool
 ) -> Any:
-    """The whole configuration. Raises `Refusal`."""
+    """The whole configuration. Raises `SandboxRefused`."""
     spec, meta = pod.spec, pod.metadata
     if spec.host_users is False:
-        raise Refusal("hostUsers: false is not supported: this agent cannot set up user namespaces")
+        raise SandboxRefused("hostUsers: false is not supported: this agent cannot set up user namespaces")
     if spec.runtime_class_name:
-        raise Refusal(f'RuntimeClass "{spec.runtime_class_name}" is not supported by this agent')
+        raise SandboxRefused(f'RuntimeClass "{spec.runtime_class_name}" is not supported by this agent')
     config = message("PodSandboxConfig")(
         metadata={"name": meta.name, "uid": meta.uid, "namespace": meta.namespace, "attempt": attempt},
         # A sandbox in the node's network has the node's name, too; a runtime may fail to set another.

@@ -1,6 +1,6 @@
 """Turning a forked process into a container's command: its mounts, CPUs, user, directory, signals, and then itself.
 
-Runs between fork and exec, in a process with one thread. What fails is told as a `Failure`, with the reason users
+Runs between fork and exec, in a process with one thread. What fails is told as a `StartFailure`, with the reason users
 know; the caller, who must not return into the program it was forked from, passes it on and ends.
 Imported by the supervisors, of which there is one a container: nothing heavy here.
 """
@@ -18,7 +18,7 @@ CREATE: Final = "CreateContainerError"
 RUN: Final = "RunContainerError"
 
 
-class Failure(Exception):
+class StartFailure(Exception):
     """It cannot run. Given the reason and what there is to say."""
 
     def __init__(self, reason: str, message: str) -> None:
@@ -32,16 +32,16 @@ def prepare(plan: Plan, directory: str) -> None:
         try:
             os.sched_setaffinity(0, plan["cpus"])
         except OSError as error:
-            raise Failure(CREATE, f"cpuset {plan['cpus']}: {error.strerror}") from None
+            raise StartFailure(CREATE, f"cpuset {plan['cpus']}: {error.strerror}") from None
     if plan["way"] != rootfs.NONE and plan["mounts"]:
         for source, target, *_ in plan["mounts"]:
             if not os.path.exists(source):
-                raise Failure(CREATE, f'mount of "{source}" at "{target}": no such file or directory')
+                raise StartFailure(CREATE, f'mount of "{source}" at "{target}": no such file or directory')
         try:
             rootfs.own_mounts(plan["way"])
             rootfs.build(f"{directory}/{ROOT}", plan["mounts"])
         except OSError as error:
-            raise Failure(CREATE, f"mounts: {error.filename or ''}: {error.strerror}") from None
+            raise StartFailure(CREATE, f"mounts: {error.filename or ''}: {error.strerror}") from None
     become_user(plan)
 
 
@@ -54,7 +54,7 @@ def become_user(plan: Plan) -> None:
         if plan["user"] is not None:
             os.setuid(plan["user"])
     except OSError as error:
-        raise Failure(CREATE, f"user {plan['user']}, group {plan['group']}: {error.strerror}") from None
+        raise StartFailure(CREATE, f"user {plan['user']}, group {plan['group']}: {error.strerror}") from None
 
 
 def execute(argv: list[str], env: dict[str, str], working_dir: str) -> NoReturn:
@@ -62,7 +62,7 @@ def execute(argv: list[str], env: dict[str, str], working_dir: str) -> NoReturn:
     try:
         os.chdir(working_dir or "/")
     except OSError as error:
-        raise Failure(RUN, f'chdir to cwd ("{working_dir}") failed: {_said(error)}') from None
+        raise StartFailure(RUN, f'chdir to cwd ("{working_dir}") failed: {_said(error)}') from None
     path = _found(argv[0], env.get("PATH", ""))
     for number in signal.valid_signals():
         if number not in (signal.SIGKILL, signal.SIGSTOP):
@@ -74,22 +74,22 @@ def execute(argv: list[str], env: dict[str, str], working_dir: str) -> NoReturn:
     try:
         os.execve(path, argv, env)
     except OSError as error:
-        raise Failure(RUN, f'exec: "{argv[0]}": {_said(error)}') from None
+        raise StartFailure(RUN, f'exec: "{argv[0]}": {_said(error)}') from None
 
 
 def _found(command: str, path: str) -> str:
     """Where the command is, in the container's file system."""
     if "/" in command:
         if not os.path.exists(command):
-            raise Failure(RUN, f'exec: "{command}": stat {command}: no such file or directory')
+            raise StartFailure(RUN, f'exec: "{command}": stat {command}: no such file or directory')
         if os.path.isdir(command) or not os.access(command, os.X_OK):
-            raise Failure(RUN, f'exec: "{command}": permission denied')
+            raise StartFailure(RUN, f'exec: "{command}": permission denied')
         return command
     for directory in path.split(":"):
         candidate = f"{directory or '.'}/{command}"
         if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
             return candidate
-    raise Failure(RUN, f'exec: "{command}": executable file not found in $PATH')
+    raise StartFailure(RUN, f'exec: "{command}": executable file not found in $PATH')
 
 
 def _said(error: OSError) -> str:

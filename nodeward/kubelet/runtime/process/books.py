@@ -13,7 +13,7 @@ from nodeward.base.cpuset import CPUSet
 from nodeward.kubelet.runtime.interface import ContainerExited, FoundContainer, FoundPod
 from nodeward.kubelet.runtime.process.execing import ProcessExec
 from nodeward.kubelet.runtime.process.notes import Exited, Plan, Started
-from nodeward.kubelet.runtime.process.watching import Watch
+from nodeward.kubelet.runtime.process.waiting import ProcessWatch
 from nodeward.kubelet.runtime.resources import ContainerResources
 from nodeward.kubelet.runtime.termination import termination_message
 from nodeward.machinery.clock import Timer
@@ -36,7 +36,7 @@ class BookedContainer:
     #: the CPUs it may run on, if they were changed after its start
     cpuset: str | None = None
     pinning: asyncio.Lock = field(default_factory=asyncio.Lock)
-    watch: Watch | None = None
+    watch: ProcessWatch | None = None
     #: when it will be killed (monotonic), once it is to stop
     kill_ns: int | None = None
     timer: Timer | None = None

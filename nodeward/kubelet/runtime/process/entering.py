@@ -30,7 +30,7 @@ def main(directory: str, pid: str, kind: str, *command: str) -> None:
         _join(plan, int(pid))
         becoming.become_user(plan)
         becoming.execute(list(command), env, plan["working_dir"])
-    except becoming.Failure as failure:
+    except becoming.StartFailure as failure:
         os.write(_FAILING, str(failure).encode())
     except OSError as error:
         os.write(_FAILING, json.dumps(str(error)).encode())

@@ -17,7 +17,7 @@ from typing import Final
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.runtime.interface import ExecRequest
 from nodeward.kubelet.runtime.process import entering, launching, tree
-from nodeward.kubelet.runtime.process.watching import exit_status, read_all, readable, writable
+from nodeward.kubelet.runtime.process.waiting import exit_status, read_all, readable, writable
 from nodeward.machinery.clock import Clock
 
 _CHUNK: Final = 32 * 1024

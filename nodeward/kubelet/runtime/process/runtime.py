@@ -53,9 +53,9 @@ from nodeward.kubelet.runtime.process.books import (
     resources_of,
 )
 from nodeward.kubelet.runtime.process.execing import ProcessExec, start_exec
+from nodeward.kubelet.runtime.process.launch_plan import Unfit, plan_of
 from nodeward.kubelet.runtime.process.notes import STARTED, Plan, Started
-from nodeward.kubelet.runtime.process.planning import Unfit, plan_of
-from nodeward.kubelet.runtime.process.watching import Watch, read_all
+from nodeward.kubelet.runtime.process.waiting import ProcessWatch, read_all
 from nodeward.kubelet.runtime.resources import ContainerResources, plain_cpuset
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.eager import own_task
@@ -396,7 +396,7 @@ class ProcessRuntime:
             _reap(started["shim"])
             self._spawn(self._ended(pod, container), self._tasks)
 
-        container.watch = Watch(self._clock, started["shim"], ticks, ended, self._has_pidfd)
+        container.watch = ProcessWatch(self._clock, started["shim"], ticks, ended, self._has_pidfd)
 
     async def _ended(self, pod: BookedPod, container: BookedContainer) -> None:
         plan = container.plan

@@ -73,7 +73,7 @@ class _Shim:
     def run(self) -> None:
         try:
             self._start()
-        except becoming.Failure as failure:
+        except becoming.StartFailure as failure:
             self._finish(Exited(code=128, at_ns=_now_ns(), reason=failure.reason, message=str(failure)))
             return
         except OSError as error:
@@ -119,7 +119,7 @@ class _Shim:
         if failure:
             reason, message = json.loads(failure)
             os.waitpid(self._main, 0)
-            raise becoming.Failure(reason, message)
+            raise becoming.StartFailure(reason, message)
         me = os.getpid()
         started = Started(
             pid=self._main, shim=me, shim_ticks=tree.start_ticks(me), boot=tree.boot_id(), at_ns=_now_ns()
@@ -153,7 +153,7 @@ class _Shim:
             # A change of user forgets it.
             kernel.die_with_parent(signal.SIGKILL)
             becoming.execute(self._plan["argv"], self._plan["env"], self._plan["working_dir"])
-        except becoming.Failure as failure:
+        except becoming.StartFailure as failure:
             os.write(failing, json.dumps([failure.reason, str(failure)]).encode())
         finally:
             error = sys.exc_info()[1]

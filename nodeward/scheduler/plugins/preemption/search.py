@@ -24,8 +24,8 @@ from nodeward.scheduler.framework.status import SUCCESS, Status
 from nodeward.scheduler.plugins.node_resources_fit import Need, NodeResourcesFit, lacking, need_of
 from nodeward.scheduler.plugins.preemption.budgets import Budgets
 from nodeward.scheduler.plugins.preemption.candidate import Candidate, best, enough
-from nodeward.scheduler.plugins.preemption.columns import LowerPriorityPods, crowd
 from nodeward.scheduler.plugins.preemption.dry_run import NO_VICTIMS, NodeDryRun
+from nodeward.scheduler.plugins.preemption.victim_columns import LowerPriorityPods, crowd
 from nodeward.scheduler.queue.nominator import Nominator
 
 if TYPE_CHECKING:

@@ -34,20 +34,20 @@ LOOK_EVERY: Final = 0.1
 
 
 @dataclass(slots=True)
-class Reservation:
+class VolumeReservation:
     """What was assumed for one pod on one node."""
 
     node: str
     volumes: list[tuple[PersistentVolumeClaim, PersistentVolume]] = field(default_factory=list)
     claims: list[PersistentVolumeClaim] = field(default_factory=list)
 
-    def copy(self) -> Reservation:
+    def copy(self) -> VolumeReservation:
         return self
 
 
-def reserve(assumed: AssumedVolumes, plan: VolumePlan, node: str) -> Reservation:
+def reserve(assumed: AssumedVolumes, plan: VolumePlan, node: str) -> VolumeReservation:
     """Assume what the plan says."""
-    found = Reservation(node)
+    found = VolumeReservation(node)
     for claim, volume in plan.matched:
         changed = _reserved(volume, claim)
         if changed is not volume:
@@ -61,7 +61,7 @@ def reserve(assumed: AssumedVolumes, plan: VolumePlan, node: str) -> Reservation
     return found
 
 
-def release(assumed: AssumedVolumes, reservation: Reservation) -> None:
+def release(assumed: AssumedVolumes, reservation: VolumeReservation) -> None:
     """Take back what was assumed, as far as the API has not told otherwise."""
     for _, volume in reservation.volumes:
         assumed.volumes.restore(volume)
@@ -77,7 +77,7 @@ class VolumeBinder:
         self._listers = listers
         self._timeout = timeout
 
-    async def bind(self, pod: PodView, reservation: Reservation, table: NodeTable) -> Status:
+    async def bind(self, pod: PodView, reservation: VolumeReservation, table: NodeTable) -> Status:
         """SUCCESS once all claims are bound; else what went wrong."""
         try:
             await self._write(reservation)
@@ -103,7 +103,7 @@ class VolumeBinder:
         except TimeoutError:
             return failed("binding volumes: context deadline exceeded")
 
-    async def _write(self, reservation: Reservation) -> None:
+    async def _write(self, reservation: VolumeReservation) -> None:
         client = self._handle.client
         for number, (claim, volume) in enumerate(reservation.volumes):
             meta = volume.metadata
@@ -134,7 +134,7 @@ class VolumeBinder:
                 patch_type=PatchType.MERGE,
             )
 
-    def _look(self, reservation: Reservation, node: Node) -> str | None:
+    def _look(self, reservation: VolumeReservation, node: Node) -> str | None:
         """None: all is bound; "": not yet; else why it never will be. Only what the API told counts."""
         for claim, written in reservation.volumes:
             name = written.metadata.name

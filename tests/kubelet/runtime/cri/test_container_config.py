@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from nodeward.api import codec
 from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.runtime.cri.container_config import container_config, target_of
+from nodeward.kubelet.runtime.cri.linux_resources import changed, in_force, oom_score
 from nodeward.kubelet.runtime.cri.messages import CONTAINER, NODE, POD, TARGET, message
-from nodeward.kubelet.runtime.cri.resources import changed, in_force, oom_score
 from nodeward.kubelet.runtime.cri.sandbox_config import NodeSettings
 from nodeward.kubelet.runtime.interface import ContainerRequest, Mount
 from nodeward.kubelet.runtime.resources import ContainerResources, cpu_quota_us, cpu_shares

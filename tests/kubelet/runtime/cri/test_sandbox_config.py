@@ -15,7 +15,7 @@ from nodeward.kubelet.runtime.cri.cgroup_driver import driver_in
 from nodeward.kubelet.runtime.cri.cgroups import CGROUPFS, SYSTEMD, pod_group, remove_group
 from nodeward.kubelet.runtime.cri.dns import NodeDns, dns_config
 from nodeward.kubelet.runtime.cri.messages import NODE
-from nodeward.kubelet.runtime.cri.sandbox_config import NodeSettings, Refusal, sandbox_config
+from nodeward.kubelet.runtime.cri.sandbox_config import NodeSettings, SandboxRefused, sandbox_config
 
 NODE_DNS = NodeDns.read(
     "# the node\nnameserver 192.0.2.1\nsearch old.example\nsearch example.com corp # two\noptions timeout:1 ndots:2\n",
@@ -83,7 +83,7 @@ def test_kernel_settings_are_passed_on() -> None:
 
 @pytest.mark.parametrize(("field", "value"), [("hostUsers", False), ("runtimeClassName", "gvisor")])
 def test_what_cannot_be_given_is_refused(field: str, value: Any) -> None:
-    with pytest.raises(Refusal):
+    with pytest.raises(SandboxRefused):
         config(pod(**{field: value}))
 
 

@@ -16,7 +16,7 @@ from nodeward.base.errors import WorldError
 from nodeward.kubelet.runtime.interface import ContainerExited, ContainerStarted, PodGone
 from nodeward.kubelet.runtime.process import notes, tree
 from nodeward.kubelet.runtime.process.notes import EXITED, PLAN, STARTED
-from nodeward.kubelet.runtime.process.watching import Watch
+from nodeward.kubelet.runtime.process.waiting import ProcessWatch
 from nodeward.machinery.clock import RealClock
 from tests.kubelet.runtime.process.pods import WAITS, Stage, on_stage, pod_of, request_of
 
@@ -141,7 +141,7 @@ def test_a_process_with_the_number_of_a_dead_one_is_left_alone(has_pidfd: bool) 
     async def signal_to(pid: int, ticks: int, number: int) -> bool:
         """Whether the process is said to have ended."""
         ended = asyncio.Event()
-        watch = Watch(RealClock(), pid, ticks, ended.set, has_pidfd)
+        watch = ProcessWatch(RealClock(), pid, ticks, ended.set, has_pidfd)
         watch.send(number)
         await RealClock().yield_now()
         await RealClock().yield_now()

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from nodeward.kubelet.runtime.cri.calls import Calls, CriError
 from nodeward.kubelet.runtime.cri.container_config import container_config, must_not_be_root, runs_as
-from nodeward.kubelet.runtime.cri.pulling import Images, NotStarted
+from nodeward.kubelet.runtime.cri.pulling import ImagePuller, NotStarted
 from nodeward.kubelet.runtime.cri.sandbox_config import NodeSettings, sandbox_config
 from nodeward.kubelet.runtime.interface import ContainerRequest
 
@@ -62,7 +62,7 @@ class Start:
 class Starter:
     """Starts containers."""
 
-    def __init__(self, calls: Calls, images: Images, settings: NodeSettings) -> None:
+    def __init__(self, calls: Calls, images: ImagePuller, settings: NodeSettings) -> None:
         self._call = calls
         self._images = images
         self._settings = settings

@@ -14,9 +14,9 @@ from typing import Any, Final
 from nodeward.api.core_v1.node import Node
 from nodeward.base.duration import MILLISECOND_NS
 from nodeward.base.timestamp import rfc3339
-from nodeward.kubelet.node.conditions import NodeEvent, NodeFacts
 from nodeward.kubelet.node.features import DeclaredFeatures
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
+from nodeward.kubelet.node.node_conditions import NodeEvent, NodeFacts
 from nodeward.kubelet.node.readiness import ReadinessCore
 from nodeward.kubelet.node.specification import NodeSpecification, has_readiness_gates
 from nodeward.kubelet.node.status import NodeStatusCore

@@ -19,7 +19,7 @@ from nodeward.machinery.clock import Clock, Timer
 LOOK_SECONDS: Final = 0.05
 
 
-class Watch:
+class ProcessWatch:
     """One process, told from later ones by when it started. `ended` is called once, unless closed first."""
 
     def __init__(
@@ -77,7 +77,7 @@ async def exit_status(clock: Clock, pid: int, has_pidfd: bool = True) -> int:
     """Wait for a child of ours and give its wait status."""
     ended = asyncio.Event()
     # A child keeps its number until it is waited for.
-    watch = Watch(clock, pid, start_ticks(pid), ended.set, has_pidfd)
+    watch = ProcessWatch(clock, pid, start_ticks(pid), ended.set, has_pidfd)
     try:
         await ended.wait()
     finally:
