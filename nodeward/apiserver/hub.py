@@ -186,7 +186,7 @@ class Hub:
     def _ask_for_progress(self) -> None:
         """Ask the store for progress up to the lowest awaited revision, whose key may be of no known resource."""
         if self._waiters and self._watch is not None and self.store.is_shared:
-            self._watch.tell_when(self._waiters[0][0])
+            self._watch.progress_at(self._waiters[0][0])
 
     def _sweep(self) -> None:
         """Fail requests that have waited through two sweeps. One timer serves all waiters."""

@@ -10,14 +10,20 @@ from nodeward.apiserver.api import Api
 from nodeward.apiserver.item import Item
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.selectable import SelectableFields
-from nodeward.rules.selectors import FieldSelector, Labels, SelectorError, parse_fields, parse_labels
+from nodeward.rules.selectors import (
+    FieldSelector,
+    LabelRequirements,
+    SelectorError,
+    parse_fields,
+    parse_labels,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Selectors:
     """Both selectors, and how to read the fields they name."""
 
-    labels: Labels
+    labels: LabelRequirements
     fields: FieldSelector
     reader: SelectableFields
 
@@ -34,7 +40,7 @@ def selection_of(api: Api, call: Call, kind: Kind) -> Selectors:
     reader = api.selectable_fields(kind)
     labels_text, fields_text = call.query.get("labelSelector"), call.query.get("fieldSelector")
     if not labels_text and not fields_text and not call.name:
-        return Selectors(Labels(), FieldSelector(), reader)
+        return Selectors(LabelRequirements(), FieldSelector(), reader)
     try:
         labels = parse_labels(labels_text)
         fields = parse_fields(fields_text, reader.paths)

@@ -32,7 +32,7 @@ from nodeward.controllers.controller import ControllerContext
 from nodeward.controllers.pods.controller_ref_manager import ControllerRefManager, controller_reference
 from nodeward.controllers.pods.index import OwnerIndex
 from nodeward.controllers.pods.template_hash import safe_encoded, template_hash
-from nodeward.rules.selectors import Labels
+from nodeward.rules.selectors import LabelRequirements
 
 #: On pods: of which revision they are.
 HASH_LABEL: Final = "controller-revision-hash"
@@ -110,7 +110,7 @@ class Revisions(Generic[W]):
         self._index = OwnerIndex(context.informers, ControllerRevision)
         self._ref_manager = ControllerRefManager(context.client, type_, ControllerRevision)
 
-    async def read(self, owner: W, selector: Labels) -> RevisionHistory:
+    async def read(self, owner: W, selector: LabelRequirements) -> RevisionHistory:
         """Return the history of `owner`, with its current template in it and numbered."""
         meta: ObjectMeta = owner.metadata
         candidates = [*self._index.controlled_by(meta.uid), *self._index.orphans(meta.namespace)]

@@ -39,7 +39,7 @@ from nodeward.rules.disruption import (
     still_disrupted,
 )
 from nodeward.rules.int_or_percent import scaled
-from nodeward.rules.selectors import Labels, SelectorError, from_label_selector
+from nodeward.rules.selectors import LabelRequirements, SelectorError, from_label_selector
 
 #: How long a pod may be said to be disrupted without being deleted.
 STALE_NS: Final = 120 * SECOND_NS
@@ -61,7 +61,7 @@ class DisruptionController:
         self._budgets_in = NamespaceIndex(self._budgets)
         self._pods_in = NamespaceIndex(self._pods)
         #: The selector of each budget, as of a generation.
-        self._selectors: dict[str, tuple[str, int, Labels | None]] = {}
+        self._selectors: dict[str, tuple[str, int, LabelRequirements | None]] = {}
         self._sizes: dict[str, int] = {}
         self._budgets.add_handler(
             self._on_budget_changed, lambda _, new: self._on_budget_changed(new), self._removed
@@ -120,7 +120,7 @@ class DisruptionController:
             text += f'  Chose "{names[0]}" arbitrarily.'
             self._recorder.event(pod, WARNING, "MultiplePodDisruptionBudgets", text)
 
-    def _selector(self, budget: PodDisruptionBudget) -> Labels | None:
+    def _selector(self, budget: PodDisruptionBudget) -> LabelRequirements | None:
         key, meta = _key(budget), budget.metadata
         known = self._selectors.get(key)
         if known is None or known[:2] != (meta.uid, meta.generation):

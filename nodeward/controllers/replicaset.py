@@ -42,7 +42,7 @@ from nodeward.controllers.pods.status_writing import write_status
 from nodeward.controllers.replica_status import R, status_of
 from nodeward.machinery.recorder import WARNING
 from nodeward.machinery.workqueue import WorkQueue
-from nodeward.rules.selectors import Labels, Requirement, from_label_selector
+from nodeward.rules.selectors import LabelRequirements, Requirement, from_label_selector
 
 _log: Final = logging.getLogger(__name__)
 
@@ -60,12 +60,14 @@ def replication_controllers(context: ControllerContext) -> ReplicaController[Rep
     return ReplicaController(context, ReplicationController, "replicationmanager")
 
 
-def selector_of(owner: ReplicaSet | ReplicationController) -> Labels | None:
+def selector_of(owner: ReplicaSet | ReplicationController) -> LabelRequirements | None:
     """Return which pods are meant; None: none at all."""
     if isinstance(owner, ReplicaSet):
         return from_label_selector(owner.spec.selector)
     wanted = sorted(owner.spec.selector.items())
-    return Labels(tuple(Requirement(key, "=", (value,)) for key, value in wanted)) if wanted else None
+    return (
+        LabelRequirements(tuple(Requirement(key, "=", (value,)) for key, value in wanted)) if wanted else None
+    )
 
 
 class ReplicaController(Generic[R]):

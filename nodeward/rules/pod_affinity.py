@@ -14,7 +14,7 @@ from typing import Final
 
 from nodeward.api.core_v1.affinity import PodAffinityTerm
 from nodeward.api.core_v1.pod import Pod
-from nodeward.rules.selectors import Labels, SelectorError, from_label_selector
+from nodeward.rules.selectors import LabelRequirements, SelectorError, from_label_selector
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Term:
     """One wish: to be (or not to be) in the same topology as pods like this. `weight` 0: a must."""
 
     topology_key: str
-    selector: Labels | None
+    selector: LabelRequirements | None
     namespaces: frozenset[str]
-    namespace_selector: Labels | None
+    namespace_selector: LabelRequirements | None
     weight: int = 0
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:

@@ -28,7 +28,7 @@ from nodeward.api.readiness_v1alpha1 import (
     NodeReadinessRule,
 )
 from nodeward.rules.selector_overlap import overlap
-from nodeward.rules.selectors import EVERYTHING, Labels, SelectorError, from_label_selector
+from nodeward.rules.selectors import EVERYTHING, LabelRequirements, SelectorError, from_label_selector
 from nodeward.rules.taints import is_same, without
 
 ALL_OF: Final = "allOf"
@@ -56,7 +56,7 @@ class Rule:
 
     name: str
     uid: str
-    selector: Labels
+    selector: LabelRequirements
     requirements: tuple[ConditionRequirement, ...]
     needs_one: bool
     taint: Taint
@@ -116,7 +116,7 @@ def compiled(rule: NodeReadinessRule) -> Rule:
     )
 
 
-def _selector(rule: NodeReadinessRule) -> Labels:
+def _selector(rule: NodeReadinessRule) -> LabelRequirements:
     return from_label_selector(rule.spec.node_selector) or EVERYTHING
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from nodeward.rules.selectors import Labels, Requirement, label_number
+from nodeward.rules.selectors import LabelRequirements, Requirement, label_number
 
 _LEAST: Final = -(2**63)
 _MOST: Final = 2**63 - 1
 
 
-def overlap(one: Labels, other: Labels) -> bool:
+def overlap(one: LabelRequirements, other: LabelRequirements) -> bool:
     """Tell whether some labels match both. A selector that contradicts itself matches nothing."""
     by_key: dict[str, list[Requirement]] = {}
     for requirement in (*one.requirements, *other.requirements):

@@ -76,7 +76,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class LabelRequirements:
     """A label selector: all requirements must hold; none of them selects everything."""
 
     requirements: tuple[Requirement, ...] = ()
@@ -92,7 +92,7 @@ class Labels:
         return ",".join(str(requirement) for requirement in self.requirements)
 
 
-EVERYTHING: Final = Labels()
+EVERYTHING: Final = LabelRequirements()
 
 _OPERATORS = {"=": "=", "==": "=", "!=": "!=", ">": ">", "<": "<", "in": "in", "notin": "notin"}
 _SYMBOLS = ("==", "!=", "=", "!", ">", "<", "(", ")", ",")
@@ -136,12 +136,12 @@ class _Parser:
     def _is_word(token: str) -> bool:
         return bool(token) and token[0] not in "=!<>(),"
 
-    def parse(self) -> Labels:
+    def parse(self) -> LabelRequirements:
         requirements: list[Requirement] = []
         while True:
             token = self._peek()
             if not token:
-                return Labels(tuple(requirements))
+                return LabelRequirements(tuple(requirements))
             if not self._is_word(token) and token != "!":
                 raise SelectorError(f"found '{token}', expected: !, identifier, or 'end of string'")
             try:
@@ -150,7 +150,7 @@ class _Parser:
                 raise SelectorError(f"unable to parse requirement: {error}") from None
             token = self._take()
             if not token:
-                return Labels(tuple(requirements))
+                return LabelRequirements(tuple(requirements))
             if token != ",":
                 raise SelectorError(f"found '{token}', expected: ',' or 'end of string'")
             token = self._peek()
@@ -225,7 +225,7 @@ def _checked(requirement: Requirement) -> Requirement:
     return requirement
 
 
-def parse_labels(text: str) -> Labels:
+def parse_labels(text: str) -> LabelRequirements:
     """Return the label selector in a query; empty text selects everything."""
     return _Parser(text).parse() if text else EVERYTHING
 
@@ -233,7 +233,7 @@ def parse_labels(text: str) -> Labels:
 _STRUCT_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 
-def from_label_selector(selector: LabelSelector | None) -> Labels | None:
+def from_label_selector(selector: LabelSelector | None) -> LabelRequirements | None:
     """Return the selector of a spec. None selects nothing (and is given back); an empty one selects everything."""
     if selector is None:
         return None
@@ -243,7 +243,7 @@ def from_label_selector(selector: LabelSelector | None) -> Labels | None:
         if operator is None:
             raise SelectorError(f'"{expression.operator}" is not a valid label selector operator')
         requirements.append(Requirement(expression.key, operator, tuple(sorted(expression.values))))
-    return Labels(tuple(requirements))
+    return LabelRequirements(tuple(requirements))
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:

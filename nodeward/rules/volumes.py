@@ -18,7 +18,7 @@ from nodeward.api.core_v1.storage import PersistentVolume, PersistentVolumeClaim
 from nodeward.api.storage_v1 import StorageClass
 from nodeward.base.quantity import Quantity
 from nodeward.rules.affinity import holds
-from nodeward.rules.selectors import Labels, SelectorError, from_label_selector
+from nodeward.rules.selectors import LabelRequirements, SelectorError, from_label_selector
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
@@ -97,7 +97,7 @@ def size(claim: PersistentVolumeClaim) -> Quantity:
     return claim.spec.resources.requests.get(_STORAGE, _NOTHING)
 
 
-def selector_of(claim: PersistentVolumeClaim) -> Labels | None:
+def selector_of(claim: PersistentVolumeClaim) -> LabelRequirements | None:
     """Return which volumes the claim wants by label (None: any). Raises `SelectorError`."""
     return from_label_selector(claim.spec.selector)
 

@@ -75,7 +75,7 @@ class FeedWatch:
         self._progress_from = max(newest, self._progress_from or 0)
         self._feed.note_progress_wanted(self)
 
-    def tell_when(self, revision: int) -> None:
+    def progress_at(self, revision: int) -> None:
         self._progress_from = revision if self._progress_from is None else min(revision, self._progress_from)
         self._feed.note_progress_wanted(self)
 

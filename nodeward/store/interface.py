@@ -138,10 +138,10 @@ class StoreWatch(Protocol):
         """
         ...
 
-    def tell_when(self, revision: int) -> None:
+    def progress_at(self, revision: int) -> None:
         """Ask for an empty batch once `revision`, which the store has committed, is reached without events.
 
-        Asks the store nothing. Of several revisions asked for, only the lowest is told: ask again for the others.
+        The store itself is not asked. Of several revisions only the lowest counts: call again for the others.
         """
         ...
 

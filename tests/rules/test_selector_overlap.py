@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeward.rules.selector_overlap import overlap
-from nodeward.rules.selectors import Labels, Requirement, parse_labels
+from nodeward.rules.selectors import LabelRequirements, Requirement, parse_labels
 
 _VALUES = ("a", "b", "c", "1", "2", "3")
 
@@ -50,11 +50,11 @@ def _requirements() -> st.SearchStrategy[Requirement]:
     )
 
 
-_SELECTORS = st.lists(_requirements(), max_size=3).map(lambda each: Labels(tuple(each)))
+_SELECTORS = st.lists(_requirements(), max_size=3).map(lambda each: LabelRequirements(tuple(each)))
 
 
 @given(_SELECTORS, _SELECTORS)
-def test_the_answer_is_that_of_trying_all_labels(one: Labels, other: Labels) -> None:
+def test_the_answer_is_that_of_trying_all_labels(one: LabelRequirements, other: LabelRequirements) -> None:
     # Values beyond those that are named stand for all others: one word, one small and one large number.
     choices = (None, *_VALUES, "z", "-9", "9")
     labels = (

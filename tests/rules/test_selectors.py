@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nodeward.api.meta import LabelSelector, LabelSelectorRequirement
 from nodeward.rules.selectors import (
     EVERYTHING,
-    Labels,
+    LabelRequirements,
     Requirement,
     SelectorError,
     from_label_selector,
@@ -97,7 +97,7 @@ _REQUIREMENTS = st.one_of(
 
 @given(st.lists(_REQUIREMENTS, max_size=4))
 def test_a_selector_can_be_written_and_read_again(requirements: list[Requirement]) -> None:
-    selector = Labels(tuple(requirements))
+    selector = LabelRequirements(tuple(requirements))
     assert parse_labels(str(selector)) == selector
     assert selector.is_everything is (not requirements)
 

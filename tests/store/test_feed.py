@@ -76,7 +76,7 @@ def test_the_lowest_revision_asked_for_is_told_when_it_is_reached() -> None:
         feed = Feed(Upstream())
         watch = feed.watch("/quiet/", 1)
         for revision in (4, 3, 9):
-            watch.tell_when(revision)
+            watch.progress_at(revision)
         reading = asyncio.ensure_future(anext(watch))
         feed.publish([], Revision(2))
         await asyncio.wait({reading}, timeout=0)
@@ -84,9 +84,9 @@ def test_the_lowest_revision_asked_for_is_told_when_it_is_reached() -> None:
         feed.publish([], Revision(3))
         assert list(await reading) == []
         assert watch.revision == 3
-        watch.tell_when(3)
+        watch.progress_at(3)
         assert list(await anext(watch)) == []
-        watch.tell_when(5)
+        watch.progress_at(5)
         reading = asyncio.ensure_future(anext(watch))
         feed.publish([StoreEvent(Revision(4), "/quiet/a", b"", True)], Revision(4))
         assert [event.revision for event in await reading] == [4]

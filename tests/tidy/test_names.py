@@ -1,6 +1,6 @@
 """One name, one meaning: a class name stands once, and so does a module's name inside a component.
 
-Private classes (`_Look`) are seen in their own module only and may share a name. An entry of the list below that
+Private classes (`_Observed`) are seen in their own module only and may share a name. An entry of the list below that
 is no longer needed fails the test.
 """
 

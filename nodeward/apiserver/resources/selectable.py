@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from nodeward.apiserver.item import Item
-from nodeward.rules.selectors import FieldSelector, Labels
+from nodeward.rules.selectors import FieldSelector, LabelRequirements
 
 ALWAYS = ("metadata.name", "metadata.namespace")
 #: Names in selectors of fields that are stored under another name: events are stored in their core/v1 form.
@@ -83,7 +83,7 @@ class SelectableObject:
         labels: dict[str, str] | None = getattr(metadata, "f_labels", None)
         return labels or {}
 
-    def matches(self, labels: Labels, fields: FieldSelector) -> bool:
+    def matches(self, labels: LabelRequirements, fields: FieldSelector) -> bool:
         return labels.matches(self.labels) and fields.matches(self.value)
 
 

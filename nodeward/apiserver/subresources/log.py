@@ -19,7 +19,7 @@ from nodeward.base.fieldpath import ROOT
 from nodeward.base.timestamp import TimestampError, parse_rfc3339, rfc3339
 from nodeward.machinery.http_transport import HttpTransport
 from nodeward.machinery.serving.answer import Answer
-from nodeward.machinery.serving.pouring import Pouring
+from nodeward.machinery.serving.streamed_body import StreamedBody
 from nodeward.machinery.transport import ConnectionFailed, Request, Response, ResponseStream
 
 _SPLIT_STREAMS: Final = "PodLogsQuerySplitStreams"
@@ -53,7 +53,7 @@ async def read_log(api: Api, call: Call, kind: Kind) -> Answer:
     if response.stream is None:
         await transport.aclose()
         raise _refusal(call.name, response)
-    stream = Pouring(_parts(response.stream), clock, transport.aclose)
+    stream = StreamedBody(_parts(response.stream), clock, transport.aclose)
     return Answer(200, content_type="text/plain", stream=stream, is_patient=True)
 
 

@@ -37,7 +37,7 @@ from nodeward.apiserver.verbs.patch import (
     read_applied,
 )
 from nodeward.machinery.serving.answer import Answer
-from nodeward.rules.selectors import Labels, Requirement, from_label_selector
+from nodeward.rules.selectors import LabelRequirements, Requirement, from_label_selector
 from nodeward.validation.autoscaling import validate_scale
 
 _SCALE_KIND = Kind("autoscaling", "v1", "Scale", Scale, "scale", subresources=(SCALE,))
@@ -147,11 +147,11 @@ def scale_of(workload: Any) -> Scale:
     )
 
 
-def _selector(workload: Any) -> Labels:
+def _selector(workload: Any) -> LabelRequirements:
     if isinstance(workload, ReplicationController):
         pairs = sorted(workload.spec.selector.items())
-        return Labels(tuple(Requirement(key, "=", (value,)) for key, value in pairs))
-    return from_label_selector(workload.spec.selector) or Labels()
+        return LabelRequirements(tuple(Requirement(key, "=", (value,)) for key, value in pairs))
+    return from_label_selector(workload.spec.selector) or LabelRequirements()
 
 
 def _answer(api: Api, call: Call, workload: KubeObject, wanted: Accepted) -> Answer:

@@ -1,10 +1,10 @@
 """The job controller: looks at a job and its pods, takes one step, counts ended pods.
 
-Keys are "namespace/name". A look makes or deletes pods, then stores what has ended (`accounting`), and only when that
+Keys are "namespace/name". A sync makes or deletes pods, then stores what has ended (`accounting`), and only when that
 is stored lets the ended pods go.
 
 What must stay true: every status is written on top of the one it was worked out from, so that nothing is counted twice
-by two controllers; no look begins from a job older than what this controller wrote itself; killed at any point, the
+by two controllers; no sync begins from a job older than what this controller wrote itself; killed at any point, the
 counts come out the same.
 
 Run by `controllers.runner`; the package's docstring lists what it calls.
@@ -41,7 +41,7 @@ from nodeward.controllers.pods.failure import with_failure
 from nodeward.controllers.pods.owners import OwnerQueue
 from nodeward.controllers.pods.state import is_ready
 from nodeward.machinery.recorder import NORMAL, WARNING
-from nodeward.rules.selectors import Labels, from_label_selector
+from nodeward.rules.selectors import LabelRequirements, from_label_selector
 
 _log: Final = logging.getLogger(__name__)
 
@@ -52,8 +52,8 @@ _RESETS_START_GATE: Final = "MutableSchedulingDirectivesForSuspendedJobs"
 
 
 @dataclass(slots=True)
-class _Look:
-    """One look: what was found, and what the status is going to be."""
+class _Observed:
+    """What one sync has found, and what the status is going to be."""
 
     key: str
     #: As it is stored.
@@ -98,7 +98,7 @@ class JobController:
         self._backoffs.pop(job.metadata.uid, None)
         self._written.forget(job.metadata.uid)
 
-    # -- a look ---------------------------------------------------------------------------------------------------
+    # -- one sync -----------------------------------------------------------------------------------------------------
 
     async def _handle(self, key: str) -> float | None:
         job = self._owners.owners.by_key(key)
@@ -114,25 +114,25 @@ class JobController:
             return STALE_SECONDS
         # Asked before the pods are: what is seen to happen from here on is not in the list.
         waiting = self._expectations.seconds_left(key)
-        look = self._begin(key, job, await self._claim(job, selector))
-        await self._act(look, is_waiting=waiting > 0)
+        observed = self._begin(key, job, await self._claim(job, selector))
+        await self._act(observed, is_waiting=waiting > 0)
         try:
-            await self._keep_books(look)
+            await self._keep_books(observed)
         except ApiError as error:
             if error.reason == "Conflict":
                 return STALE_SECONDS
             if error.code != 404:
                 raise
-        deadline = seconds_to_deadline(look.job, self._clock.now_ns())
+        deadline = seconds_to_deadline(observed.job, self._clock.now_ns())
         # What was just made or deleted is waited for as well: its end wakes this key, or the time limit does.
-        waits = (self._expectations.seconds_left(key), look.wait_seconds, max(deadline or 0.0, 0.0))
+        waits = (self._expectations.seconds_left(key), observed.wait_seconds, max(deadline or 0.0, 0.0))
         return min((wait for wait in waits if wait), default=None)
 
-    async def _claim(self, job: Job, selector: Labels) -> list[Pod]:
+    async def _claim(self, job: Job, selector: LabelRequirements) -> list[Pod]:
         pods = await self._ref_manager.claim(job, selector, self._owners.candidates(job))
         return [pod if controller_of(pod) is not None else _adopted(pod) for pod in pods]
 
-    def _begin(self, key: str, job: Job, pods: Sequence[Pod]) -> _Look:
+    def _begin(self, key: str, job: Job, pods: Sequence[Pod]) -> _Observed:
         now_ns = self._clock.now_ns()
         status = own_copy(job.status)
         if status.start_time is None and not is_suspended(job):
@@ -141,11 +141,11 @@ class JobController:
         state = look_at(seen, pods, self._writes.released, now_ns)
         known = self._backoffs.get(job.metadata.uid, BackoffRecord())
         backoff = known.after(state.new_succeeded, state.new_failed)
-        return _Look(key, job, state, own_copy(status), backoff)
+        return _Observed(key, job, state, own_copy(status), backoff)
 
-    async def _act(self, look: _Look, *, is_waiting: bool) -> None:
+    async def _act(self, observed: _Observed, *, is_waiting: bool) -> None:
         """Make and delete pods; what runs then is told in the status."""
-        state, status = look.state, look.status
+        state, status = observed.state, observed.status
         status.active = len(state.active)
         status.ready = sum(map(is_ready, state.active))
         status.terminating = state.terminating
@@ -153,120 +153,120 @@ class JobController:
             return
         ending = decided(state)
         if ending is not None:
-            if await self._delete(look, state.active, counts=True):
-                look.ending = ending
+            if await self._delete(observed, state.active, counts=True):
+                observed.ending = ending
         elif state.job.metadata.deletion_timestamp is None:
-            await self._resize(look)
-            look.ending = completed(state, status.active)
-            if look.ending is None:
-                self._note_suspension(look)
+            await self._resize(observed)
+            observed.ending = completed(state, status.active)
+            if observed.ending is None:
+                self._note_suspension(observed)
         else:
-            look.ending = completed(state, status.active)
+            observed.ending = completed(state, status.active)
 
-    async def _resize(self, look: _Look) -> None:
-        state, job = look.state, look.state.job
-        step = next_step(state, look.backoff)
-        look.wait_seconds = step.pause_seconds
+    async def _resize(self, observed: _Observed) -> None:
+        state, job = observed.state, observed.state.job
+        step = next_step(state, observed.backoff)
+        observed.wait_seconds = step.pause_seconds
         failure: str | None = None
-        if step.delete and not await self._delete(look, step.delete, counts=False):
+        if step.delete and not await self._delete(observed, step.delete, counts=False):
             return
         if step.create:
-            held = self._creation_backoff.seconds_left(look.key, job.metadata)
+            held = self._creation_backoff.seconds_left(observed.key, job.metadata)
             if held:
-                look.wait_seconds = held
+                observed.wait_seconds = held
                 return
-            outcome = await self._writes.create(look.key, job, step.create, state.kept)
-            look.status.active += outcome.done
+            outcome = await self._writes.create(observed.key, job, step.create, state.kept)
+            observed.status.active += outcome.done
             if outcome.error is not None and not (
                 isinstance(outcome.error, ApiError) and refused_for_namespace(outcome.error)
             ):
-                look.wait_seconds = self._creation_backoff.refused(look.key, job.metadata)
+                observed.wait_seconds = self._creation_backoff.refused(observed.key, job.metadata)
                 failure = str(outcome.error)
-                _log.warning("Job %s: %s", look.key, failure)
+                _log.warning("Job %s: %s", observed.key, failure)
         if failure is None:
-            self._creation_backoff.forget(look.key)
-        status = look.status
+            self._creation_backoff.forget(observed.key)
+        status = observed.status
         status.conditions = with_failure(
             status.conditions, JobCondition, CREATE_FAILED, failure, state.now_ns
         )
 
-    async def _delete(self, look: _Look, pods: Sequence[Pod], *, counts: bool) -> bool:
+    async def _delete(self, observed: _Observed, pods: Sequence[Pod], *, counts: bool) -> bool:
         """Tell whether all of them are on their way out."""
         if not pods:
             return True
-        failures = await self._writes.delete(look.key, look.state.job, pods, counts=counts)
+        failures = await self._writes.delete(observed.key, observed.state.job, pods, counts=counts)
         if failures:
-            look.wait_seconds = self._creation_backoff.refused(look.key, look.state.job.metadata)
-            _log.warning("Job %s: %s", look.key, failures[0])
+            observed.wait_seconds = self._creation_backoff.refused(observed.key, observed.state.job.metadata)
+            _log.warning("Job %s: %s", observed.key, failures[0])
             return False
-        status = look.status
+        status = observed.status
         status.active -= len(pods)
         status.ready = (status.ready or 0) - sum(map(is_ready, pods))
         status.terminating = (status.terminating or 0) + len(pods)
         return True
 
-    def _note_suspension(self, look: _Look) -> None:
-        now_ns, status = look.state.now_ns, look.status
-        if is_suspended(look.state.job):
+    def _note_suspension(self, observed: _Observed) -> None:
+        now_ns, status = observed.state.now_ns, observed.status
+        if is_suspended(observed.state.job):
             made = conditions.condition(conditions.SUSPENDED, "JobSuspended", "Job suspended", now_ns)
             if conditions.put(status, made):
-                look.news = (NORMAL, "Suspended", "Job suspended")
+                observed.news = (NORMAL, "Suspended", "Job suspended")
                 if self._resets_start:
                     status.start_time = None
             return
         made = conditions.condition(conditions.SUSPENDED, "JobResumed", "Job resumed", now_ns, "False")
         if conditions.put(status, made):
-            look.news = (NORMAL, "Resumed", "Job resumed")
+            observed.news = (NORMAL, "Resumed", "Job resumed")
             # The deadline is for the time a job runs at a stretch.
             status.start_time = rfc3339(now_ns)
 
     # -- the books ------------------------------------------------------------------------------------------------
 
-    async def _keep_books(self, look: _Look) -> None:
-        state, ending = look.state, look.ending
+    async def _keep_books(self, observed: _Observed) -> None:
+        state, ending = observed.state, observed.ending
         tracked = {pod.metadata.uid: None for pod in state.tracked}
-        settle(look.status, tracked)
-        entries = enter(state, look.status, ending)
+        settle(observed.status, tracked)
+        entries = enter(state, observed.status, ending)
         if ending is not None:
-            conditions.put(look.status, ending)
-        await self._store(look)
-        self._backoffs[look.job.metadata.uid] = look.backoff
+            conditions.put(observed.status, ending)
+        await self._store(observed)
+        self._backoffs[observed.job.metadata.uid] = observed.backoff
         failed = await self._writes.release(entries.release)
         for pod in entries.release:
             if pod.metadata.uid not in failed:
                 tracked.pop(pod.metadata.uid, None)
-        settle(look.status, tracked)
-        is_done = not entries.is_full and not failed and is_settled(look.status)
-        if ending is not None and is_done and not look.status.terminating:
-            self._finish(look, ending)
-        await self._store(look)
+        settle(observed.status, tracked)
+        is_done = not entries.is_full and not failed and is_settled(observed.status)
+        if ending is not None and is_done and not observed.status.terminating:
+            self._finish(observed, ending)
+        await self._store(observed)
         for error in failed.values():
             raise error
 
-    def _finish(self, look: _Look, ending: JobCondition) -> None:
+    def _finish(self, observed: _Observed, ending: JobCondition) -> None:
         final = conditions.FINAL[ending.type]
         now_ns = self._clock.now_ns()
-        conditions.put(look.status, conditions.condition(final, ending.reason, ending.message, now_ns))
+        conditions.put(observed.status, conditions.condition(final, ending.reason, ending.message, now_ns))
         if final == conditions.FAILED:
-            look.news = (WARNING, ending.reason, ending.message)
+            observed.news = (WARNING, ending.reason, ending.message)
             return
-        look.status.completion_time = rfc3339(now_ns)
-        look.news = (NORMAL, "Completed", "Job completed")
-        wanted = look.state.job.spec.completions
-        if wanted is not None and look.status.succeeded > wanted:
+        observed.status.completion_time = rfc3339(now_ns)
+        observed.news = (NORMAL, "Completed", "Job completed")
+        wanted = observed.state.job.spec.completions
+        if wanted is not None and observed.status.succeeded > wanted:
             text = "Too many succeeded pods running after completion count reached"
-            self._recorder.event(look.job, WARNING, "TooManySucceededPods", text)
+            self._recorder.event(observed.job, WARNING, "TooManySucceededPods", text)
 
-    async def _store(self, look: _Look) -> None:
+    async def _store(self, observed: _Observed) -> None:
         """Write the status, on top of the one it is based on, if it says anything new."""
-        if look.status != look.job.status:
-            job = msgspec.structs.replace(look.job, status=look.status)
-            look.job = await self._client.update(job, subresource="status")
-            look.status = own_copy(look.job.status)
-            self._written.note(look.job)
-        if look.news is not None:
-            self._recorder.event(look.job, *look.news)
-            look.news = None
+        if observed.status != observed.job.status:
+            job = msgspec.structs.replace(observed.job, status=observed.status)
+            observed.job = await self._client.update(job, subresource="status")
+            observed.status = own_copy(observed.job.status)
+            self._written.note(observed.job)
+        if observed.news is not None:
+            self._recorder.event(observed.job, *observed.news)
+            observed.news = None
 
 
 def _adopted(pod: Pod) -> Pod:

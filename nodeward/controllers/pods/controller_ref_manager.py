@@ -19,7 +19,7 @@ from nodeward.api.meta import KubeObject, OwnerReference
 from nodeward.api.scheme import Kind
 from nodeward.base.errors import WorldError
 from nodeward.machinery.client import Client
-from nodeward.rules.selectors import Labels
+from nodeward.rules.selectors import LabelRequirements
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -73,7 +73,7 @@ class ControllerRefManager:
     async def claim(
         self,
         owner: KubeObject,
-        selector: Labels,
+        selector: LabelRequirements,
         candidates: Iterable[T],
         is_wanted: Callable[[T], bool] | None = None,
     ) -> list[T]:

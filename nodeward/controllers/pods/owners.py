@@ -24,7 +24,7 @@ from nodeward.controllers.pods.index import NamespaceIndex, OwnerIndex
 from nodeward.controllers.pods.pod_event_handlers import PodEventHandlers, settle_seconds
 from nodeward.machinery.informer import Informer
 from nodeward.machinery.workqueue import WorkQueue
-from nodeward.rules.selectors import Labels
+from nodeward.rules.selectors import LabelRequirements
 
 W = TypeVar("W", bound=KubeObject)
 
@@ -40,7 +40,7 @@ class OwnerQueue(Generic[W]):
         type_: type[W],
         queue_name: str,
         *,
-        selector_of: Callable[[W], Labels | None],
+        selector_of: Callable[[W], LabelRequirements | None],
         size_of: Callable[[W], int],
         forget: Callable[[W], None] = lambda owner: None,
     ) -> None:

@@ -13,7 +13,7 @@ from nodeward.kubelet.runtime.interface import LogOptions
 from nodeward.kubelet.server.finding import Hosts, Refused, ServedPod, find_pod, has_container, log_attempt
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.serving.answer import Answer
-from nodeward.machinery.serving.pouring import Pouring
+from nodeward.machinery.serving.streamed_body import StreamedBody
 
 TEXT: Final = "text/plain"
 _STREAMS: Final = {
@@ -122,4 +122,4 @@ async def _texts(
 def _answer(
     source: AsyncGenerator[bytes, None], clock: Clock, release: Callable[[], Awaitable[None]] | None = None
 ) -> Answer:
-    return Answer(200, content_type=TEXT, stream=Pouring(source, clock, release), is_patient=True)
+    return Answer(200, content_type=TEXT, stream=StreamedBody(source, clock, release), is_patient=True)

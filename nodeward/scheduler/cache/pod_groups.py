@@ -18,13 +18,13 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeward.rules.selectors import Labels
+from nodeward.rules.selectors import LabelRequirements
 from nodeward.scheduler.cache.columns import PodIndex
 from nodeward.scheduler.framework.pod import PodView
 
 Ints: TypeAlias = NDArray[np.int64]
 #: Namespaces (None: all) and a selector (None: selects nothing).
-GroupPart: TypeAlias = tuple[frozenset[str] | None, Labels | None]
+GroupPart: TypeAlias = tuple[frozenset[str] | None, LabelRequirements | None]
 _Key: TypeAlias = tuple[str, bool, tuple[tuple[str, str], ...]]
 
 #: What all tallies together may take, in bytes.

@@ -18,7 +18,7 @@ from nodeward.api.core_v1.affinity import TopologySpreadConstraint
 from nodeward.api.core_v1.pod import ReplicationController
 from nodeward.api.core_v1.service import Service
 from nodeward.api.meta import KubeObject
-from nodeward.rules.selectors import Labels, Requirement, from_label_selector
+from nodeward.rules.selectors import LabelRequirements, Requirement, from_label_selector
 from nodeward.scheduler.cache.pod_groups import Group
 from nodeward.scheduler.framework.listers import Listers
 from nodeward.scheduler.framework.pod import PodView
@@ -43,7 +43,7 @@ class Constraint:
 
     max_skew: int
     topology_key: str
-    selector: Labels | None
+    selector: LabelRequirements | None
     group: Group
     #: with fewer domains than this, the emptiest is taken to have no pod
     min_domains: int
@@ -90,7 +90,7 @@ class SpreadConstraints:
         ]
         self._defaults: Sequence[TopologySpreadConstraint] = _SYSTEM if self._is_system else given
         self._services_version = -1
-        self._services: dict[str, list[tuple[Labels, Mapping[str, str]]]] = {}
+        self._services: dict[str, list[tuple[LabelRequirements, Mapping[str, str]]]] = {}
         self._known: dict[bytes, _Known] = {}
 
     def of(self, pod: PodView) -> Constraints:
@@ -132,7 +132,7 @@ class SpreadConstraints:
         self,
         given: Sequence[TopologySpreadConstraint],
         pod: PodView,
-        selector: Labels | None,
+        selector: LabelRequirements | None,
         *,
         needs_all_keys: bool,
     ) -> Constraints:
@@ -144,7 +144,7 @@ class SpreadConstraints:
         return Constraints(tuple(hard), tuple(soft), needs_all_keys)
 
     def _constraint(
-        self, given: TopologySpreadConstraint, pod: PodView, deduced: Labels | None
+        self, given: TopologySpreadConstraint, pod: PodView, deduced: LabelRequirements | None
     ) -> Constraint:
         selector = deduced
         if deduced is None:
@@ -196,7 +196,7 @@ class SpreadConstraints:
         return None
 
 
-def _selector(chosen: Mapping[str, str], owner: KubeObject | None) -> Labels:
+def _selector(chosen: Mapping[str, str], owner: KubeObject | None) -> LabelRequirements:
     """What services and the owner select together."""
     if isinstance(owner, ReplicationController):
         return _equal({**chosen, **owner.spec.selector})
@@ -204,15 +204,17 @@ def _selector(chosen: Mapping[str, str], owner: KubeObject | None) -> Labels:
     if isinstance(owner, ReplicaSet | StatefulSet):
         other = from_label_selector(owner.spec.selector)
         if other is not None:
-            return Labels((*found.requirements, *other.requirements))
+            return LabelRequirements((*found.requirements, *other.requirements))
     return found
 
 
-def _equal(pairs: Mapping[str, str]) -> Labels:
-    return Labels(tuple(Requirement(key, "=", (value,)) for key, value in sorted(pairs.items())))
+def _equal(pairs: Mapping[str, str]) -> LabelRequirements:
+    return LabelRequirements(tuple(Requirement(key, "=", (value,)) for key, value in sorted(pairs.items())))
 
 
-def _with_own_values(selector: Labels, keys: Sequence[str], labels: Mapping[str, str]) -> Labels:
+def _with_own_values(
+    selector: LabelRequirements, keys: Sequence[str], labels: Mapping[str, str]
+) -> LabelRequirements:
     """The selector, narrowed to pods that have the same values of these labels as the pod itself."""
     own = {key: labels[key] for key in keys if key in labels}
-    return Labels((*_equal(own).requirements, *selector.requirements)) if own else selector
+    return LabelRequirements((*_equal(own).requirements, *selector.requirements)) if own else selector

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from nodeward.api.codec import from_tree
 from nodeward.api.meta import LabelSelector
 from nodeward.rules.pod_affinity import terms_of
-from nodeward.rules.selectors import Labels, from_label_selector
+from nodeward.rules.selectors import LabelRequirements, from_label_selector
 from nodeward.scheduler.cache.columns import PodIndex
 from nodeward.scheduler.cache.existing_terms import EXISTING_TERMS, FEW_ROWS, ExistingTerms, TermUse
 from nodeward.scheduler.cache.pod_groups import LONGEST_LOG, POD_GROUPS, Group, PodGroups, Tally
@@ -23,7 +23,7 @@ from tests.scheduler.cache.objects import new_table, node, pod
 
 ZONE = "zone"
 WEB = from_label_selector(from_tree({"matchLabels": {"app": "web"}}, LabelSelector))
-EVERYTHING = Labels()
+EVERYTHING = LabelRequirements()
 HERE = frozenset({"default"})
 GROUPS = (
     Group(((HERE, WEB),)),

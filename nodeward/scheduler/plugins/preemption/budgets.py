@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nodeward.api.policy_v1 import PodDisruptionBudget
-from nodeward.rules.selectors import Labels, SelectorError, from_label_selector
+from nodeward.rules.selectors import LabelRequirements, SelectorError, from_label_selector
 from nodeward.scheduler.framework.pod import PodView
 
 #: Pods whose budgets are remembered; when there are more, all are forgotten.
@@ -21,7 +21,7 @@ class Budgets:
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._allowed: list[int] = []
-        self._by_namespace: dict[str, list[tuple[int, Labels, PodDisruptionBudget]]] = {}
+        self._by_namespace: dict[str, list[tuple[int, LabelRequirements, PodDisruptionBudget]]] = {}
         self._known: dict[str, tuple[PodView, tuple[int, ...]]] = {}
         for budget in budgets:
             selector = _selector(budget)
@@ -67,7 +67,7 @@ class Budgets:
         return found
 
 
-def _selector(budget: PodDisruptionBudget) -> Labels | None:
+def _selector(budget: PodDisruptionBudget) -> LabelRequirements | None:
     """What the budget protects; None for one that selects nothing, or cannot be understood."""
     try:
         selector = from_label_selector(budget.spec.selector)

@@ -1,4 +1,4 @@
-"""A body that somebody goes on making: an asynchronous iterator of bytes, poured out as fast as the peer reads.
+"""A response body that is made while it is sent: an asynchronous iterator of bytes, sent as fast as the peer reads.
 
 What must stay true: while the peer does not read, the iterator is not asked for more; when the peer is gone, the
 iterator is closed, whatever it waits for, and what it stands on is released, even if it was never begun.
@@ -23,7 +23,7 @@ _MOST_BUFFERED: Final = 256 << 10
 _LOOK_SECONDS: Final = 0.05
 
 
-class Pouring:
+class StreamedBody:
     """Implements `Streaming`. The answer that carries it is patient. `release` is called once, at the end."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Pouring:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, sink: ResponseSink) -> None:
-        self._task = asyncio.create_task(self._pour(sink))
+        self._task = asyncio.create_task(self._send_all(sink))
 
     def gone(self) -> None:
         if self._task is None:
@@ -46,7 +46,7 @@ class Pouring:
         elif self._task is not asyncio.current_task():
             self._task.cancel()
 
-    async def _pour(self, sink: ResponseSink) -> None:
+    async def _send_all(self, sink: ResponseSink) -> None:
         try:
             async for part in self._source:
                 sink.write(part)
