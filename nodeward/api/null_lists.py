@@ -9,7 +9,6 @@ by `nodeward.api.codec` and the API server's field manager.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
@@ -22,13 +21,13 @@ from nodeward.api.schema import Schema, Shape, schema_of
 Place: TypeAlias = tuple[msgspec.Struct, str, list[Any]]
 Finder: TypeAlias = Callable[[Any, list[Place]], None]
 
-_EMPTY: Final = re.compile(rb":\[\]")
+_EMPTY: Final = b":[]"
 
 
 def encode_with_nulls(obj: msgspec.Struct, encode: Callable[[Any], bytes]) -> bytes:
     """Encode the struct as JSON, with null for each required list that is empty."""
     value = encode(obj)
-    if _EMPTY.search(value) is None:
+    if _EMPTY not in value:
         return value
     places = _empty_lists(obj)
     return _with_nulls(obj, places, encode) if places else value
