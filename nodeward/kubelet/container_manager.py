@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, Protocol
 
 from nodeward.api.core_v1.pod import Pod
+from nodeward.kubelet.cpu.cpu_map import CPUMap
 from nodeward.kubelet.node.admission import Refusal
 from nodeward.kubelet.runtime.interface import RuntimeEvent
 
@@ -67,6 +68,10 @@ class ContainerManager(Protocol):
         """Learn what the runtime did with a container of this node."""
         ...
 
+    def cpu_map(self, now_ns: int) -> CPUMap | None:
+        """The CPUs of the node by owner; None: no container has CPUs of its own. `now_ns` is monotonic."""
+        ...
+
 
 class SharedCPUs:
     """CPU manager policy `none`: every container may use every CPU."""
@@ -99,6 +104,9 @@ class SharedCPUs:
 
     def on_runtime_event(self, event: RuntimeEvent) -> None:
         pass
+
+    def cpu_map(self, now_ns: int) -> CPUMap | None:
+        return None
 
 
 SHARED_CPUS: Final = SharedCPUs()
