@@ -2,20 +2,26 @@
 
 In go a pod (with the status its node knows) and a reference; out comes a text, or a `WorldError` with upstream's
 message. All references to resources, from volumes and variables alike, go through `resource_text`: what a container
-has not limited is what the node can give, as users know it.
+has not limited is what the node can give, as users know it. `assigned.cpuset` (KEP-6122) is for files only: a variable
+could not follow a resize.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
 
 from nodeward.api.core_v1.container import Container, EphemeralContainer
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.references import ResourceFieldSelector
 from nodeward.base.errors import WorldError
 from nodeward.base.quantity import Quantity
+from nodeward.features.gates import Gates
 from nodeward.rules.names import qualified_name
+from nodeward.validation.pod.downward_api import ASSIGNED_CPUSET, ASSIGNED_GATE
+
+#: Gives the text of `assigned.cpuset` by pod UID and container name: exclusive CPUs, "" without.
+AssignedCPUs: TypeAlias = Callable[[str, str], str]
 
 #: A container without a limit may use what the node has; huge pages are never given twice, so they have one.
 _DEFAULTED: Final = ("cpu", "memory", "ephemeral-storage")
@@ -32,6 +38,19 @@ _ESCAPES: Final = {
     '"': '\\"',
 }
 _ZERO: Final = Quantity.of_int(0)
+
+
+def no_cpus(uid: str, container: str) -> str:
+    """Answer for a node on which no container has exclusive CPUs."""
+    return ""
+
+
+def assigned_cpus_of(gates: Gates, assigned_cpus: AssignedCPUs) -> AssignedCPUs | None:
+    """Return who answers for `assigned.cpuset` on a kubelet with these gates; None on one too old to know it.
+
+    The kubelet serves the resource whether its gate is on or off.
+    """
+    return assigned_cpus if gates.knows(ASSIGNED_GATE) else None
 
 
 def field_text(pod: Pod, path: str) -> str:
@@ -109,13 +128,17 @@ def resource_text(
     reference: ResourceFieldSelector,
     allocatable: Mapping[str, Quantity],
     container: Container | EphemeralContainer | None = None,
+    assigned_cpus: AssignedCPUs | None = None,
 ) -> str:
-    """An amount of a container, in units of the divisor and rounded up.
+    """An amount of a container, in units of the divisor and rounded up, or its exclusive CPUs.
 
-    A reference that names no container means `container`, whose variable it is.
+    A reference that names no container means `container`, whose variable it is. Without `assigned_cpus` the resource
+    `assigned.cpuset` is unknown, as it is to kubelets before 1.37.
     """
     if reference.container_name or container is None:
         container = _container(pod, reference.container_name)
+    if assigned_cpus is not None and reference.resource == ASSIGNED_CPUSET:
+        return assigned_cpus(pod.metadata.uid, container.name)
     side, _, name = reference.resource.partition(".")
     if side not in ("limits", "requests") or not (name in _DEFAULTED or name.startswith("hugepages-")):
         raise WorldError(f"unsupported container resource : {reference.resource}")

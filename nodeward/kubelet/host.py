@@ -89,7 +89,7 @@ class Host:
         self._recorder = EventRecorder(client, chance.child("events"), component="kubelet")
         events = KubeletEvents(self._recorder, record_normal=expected_nodes < _QUIET_FROM)
         self.pods: Final = PodManager(client, clock, runtime, self._wheel, events, self.metrics)
-        machines.connect(self.pods.current)
+        machines.connect(self.pods.current, self.pods.assigned_cpus)
         self.nodes: Final = NodeManager(
             client, clock, chance.child("nodes"), self._wheel, events, self.metrics, self._registered
         )

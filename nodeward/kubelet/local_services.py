@@ -12,6 +12,7 @@ from typing import Final
 from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.disk import RealDisk
+from nodeward.kubelet.downward import AssignedCPUs, assigned_cpus_of, no_cpus
 from nodeward.kubelet.environment import EnvironmentResolver, EnvironmentSources
 from nodeward.kubelet.hook_runner import HookRunner
 from nodeward.kubelet.log_files import container_log_path, pod_log_directory
@@ -43,13 +44,22 @@ class LocalMachine:
         self._runtime = runtime
         self._root = root
         self._logs = logs or root / "logs" / "pods"
+        self._assigned_cpus: AssignedCPUs = no_cpus
 
-    def connect(self, current: Callable[[str], Pod | None]) -> None:
+    def connect(self, current: Callable[[str], Pod | None], assigned_cpus: AssignedCPUs) -> None:
         """Nothing here looks for pods."""
+        self._assigned_cpus = assigned_cpus
 
     def services(self, specification: NodeSpecification) -> LocalServices:
         return LocalServices(
-            specification, self._client, self._clock, self._chance, self._runtime, self._root, self._logs
+            specification,
+            self._client,
+            self._clock,
+            self._chance,
+            self._runtime,
+            self._root,
+            self._logs,
+            assigned_cpus_of(specification.settings.gates, self._assigned_cpus),
         )
 
     def discard(self, name: str) -> None:
@@ -71,12 +81,13 @@ class LocalServices:
         runtime: Runtime,
         root: Path,
         logs: Path,
+        assigned_cpus: AssignedCPUs | None,
     ) -> None:
         model = specification.model
         objects, allocatable = ObjectCache(client, clock), model.allocatable()
         version = ".".join(model.kubelet_version.removeprefix("v").split(".")[:2])
         self.admitted: Final = AdmittedPods(RealDisk(root))
-        sources = Sources(objects, Tokens(client, clock, chance), allocatable)
+        sources = Sources(objects, Tokens(client, clock, chance), allocatable, assigned_cpus)
         self.volumes: Final = DiskVolumeManager(root, logs, clock, sources)
         around = EnvironmentSources(objects, allocatable, specification.addresses, self.volumes.read_file)
         self.environment: Final = EnvironmentResolver(around)

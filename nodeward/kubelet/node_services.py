@@ -13,6 +13,7 @@ from typing import Protocol
 from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.config.settings import GateProbe
+from nodeward.kubelet.downward import AssignedCPUs
 from nodeward.kubelet.environment import EnvironmentResolver
 from nodeward.kubelet.hook_runner import HookRunner
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
@@ -83,8 +84,11 @@ class NodeServices(Protocol):
 class Machines(Protocol):
     """Gives nodes their services."""
 
-    def connect(self, current: Callable[[str], Pod | None]) -> None:
-        """Learn how to find a pod the host takes care of, by uid, with the status its node knows."""
+    def connect(self, current: Callable[[str], Pod | None], assigned_cpus: AssignedCPUs) -> None:
+        """Learn how to find a pod the host takes care of, and the exclusive CPUs of its containers.
+
+        `current` gives a pod by uid, with the status its node knows.
+        """
         ...
 
     def services(self, specification: NodeSpecification) -> NodeServices:

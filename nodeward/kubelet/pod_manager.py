@@ -67,6 +67,22 @@ class PodManager:
         managed = self._pods.get(uid)
         return self._workers.current(managed) if managed is not None else None
 
+    def assigned_cpus(self, uid: str, container: str) -> str:
+        """The exclusive CPUs of a container as `assigned.cpuset` shows them (KEP-6122)."""
+        managed = self._pods.get(uid)
+        return managed.agent.container_manager.assigned_cpuset(uid, container) if managed is not None else ""
+
+    def refresh_own_fields(self, uid: str, written: Callable[[str], None]) -> None:
+        """Write the downward API files of a pod at once, then call `written` with "" or what went wrong.
+
+        The files of a pod that nobody takes care of, or whose volumes are not mounted yet, count as written.
+        """
+        managed = self._pods.get(uid)
+        if managed is None:
+            written("")
+        else:
+            self._workers.refresh_own_fields(managed, written)
+
     # -- from the API
 
     def on_pod_changed(self, agent: Agent, pod: Pod) -> None:

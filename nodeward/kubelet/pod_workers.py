@@ -234,6 +234,18 @@ class PodWorkers:
         if volumes.needs_refresh(pod):
             self.tasks.start(volumes.refresh(pod))
 
+    def refresh_own_fields(self, managed: ManagedPod, written: Callable[[str], None]) -> None:
+        """Write files that show a pod's own fields at once, then call `written` with "" or what went wrong."""
+        self.tasks.start(self._refresh_own_fields(managed, written))
+
+    async def _refresh_own_fields(self, managed: ManagedPod, written: Callable[[str], None]) -> None:
+        trouble = ""
+        try:
+            await managed.agent.services.volumes.refresh_own_fields(self.current(managed))
+        except (WorldError, OSError) as error:
+            trouble = str(error) or repr(error)
+        written(trouble)
+
     def keep_volumes_fresh(self, managed: ManagedPod) -> None:
         """Refresh a pod's volumes again and again, as long as the pod is there."""
         if not managed.agent.services.volumes.needs_refresh(managed.life.pod):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,11 @@ from nodeward.apiserver.auth.token_keys import load_key
 from nodeward.apiserver.auth.user import User
 from nodeward.apiserver.security import TokenSettings
 from nodeward.apiserver.server import ApiServer
+from nodeward.features.gates import Gates
+from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.container_request import container_request
 from nodeward.kubelet.local_services import LocalMachine, LocalServices
+from nodeward.kubelet.node.specification import NodeModel
 from nodeward.kubelet.runtime.interface import ContainerRequest
 from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.machinery.client import Client
@@ -43,6 +46,8 @@ class Machine:
     clock: VirtualClock
     services: LocalServices
     root: Path
+    #: exclusive CPUs by the name of a container
+    cpus: dict[str, str] = field(default_factory=dict)
 
     async def pod(self, spec: dict[str, Any], **metadata: Any) -> Pod:
         """A pod bound to the node, as the API has it."""
@@ -62,7 +67,7 @@ class Machine:
 
     def another(self) -> LocalServices:
         """The services of the next kubelet on the same machine."""
-        return _services(self.server, self.clock, self.root)
+        return _services(self.server, self.clock, self.root, self.cpus)
 
     async def request(self, pod: Pod, container: str = "c", attempt: int = 0) -> ContainerRequest:
         """What a container of the pod is started with."""
@@ -83,20 +88,26 @@ def _key() -> bytes:
     return key.private_bytes(encoding, form, serialization.NoEncryption())
 
 
-def _services(server: ApiServer, clock: VirtualClock, root: Path) -> LocalServices:
+def _services(
+    server: ApiServer, clock: VirtualClock, root: Path, cpus: dict[str, str], version: str = "1.37"
+) -> LocalServices:
     client = server.client("kubelet", KUBELET)
     machine = LocalMachine(client, clock, SeededChance(3), SimRuntime(clock), root)
-    return machine.services(specification(NODE))
+    machine.connect(lambda _: None, lambda _, container: cpus.get(container, ""))
+    model = NodeModel(settings=KubeletSettings(gates=Gates.of(version)))
+    return machine.services(specification(NODE, model))
 
 
 @asynccontextmanager
-async def machine(clock: VirtualClock, root: Path) -> AsyncIterator[Machine]:
+async def machine(clock: VirtualClock, root: Path, version: str = "1.37") -> AsyncIterator[Machine]:
+    """`version` is the kubelet's."""
     tokens = TokenSettings(keys=(load_key(_key()),))
     chosen = settings(disable_admission=("ServiceAccount",), tokens=tokens)
     async with running(chosen, clock=clock) as server:
         client = server.client("test")
         await client.create(Node(metadata=ObjectMeta(name=NODE)))
         await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace="default")))
-        services = _services(server, clock, root)
+        cpus: dict[str, str] = {}
+        services = _services(server, clock, root, cpus, version)
         await clock.sleep(1)
-        yield Machine(server, client, clock, services, root)
+        yield Machine(server, client, clock, services, root, cpus)

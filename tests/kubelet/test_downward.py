@@ -121,3 +121,26 @@ def test_references_that_lead_nowhere_are_told(container: str, resource: str, wh
     with pytest.raises(WorldError) as caught:
         resource_text(pod(), ResourceFieldSelector(container_name=container, resource=resource), ALLOCATABLE)
     assert str(caught.value) == why
+
+
+def test_exclusive_cpus_are_asked_for_by_pod_and_container() -> None:
+    asked = []
+
+    def assigned(uid: str, container: str) -> str:
+        asked.append((uid, container))
+        return "0-3,7"
+
+    reference = ResourceFieldSelector(container_name="c", resource="assigned.cpuset")
+    assert resource_text(pod(), reference, ALLOCATABLE, assigned_cpus=assigned) == "0-3,7"
+    assert asked == [("u", "c")]
+    missing = ResourceFieldSelector(container_name="no", resource="assigned.cpuset")
+    with pytest.raises(WorldError, match="container no not found"):
+        resource_text(pod(), missing, ALLOCATABLE, assigned_cpus=assigned)
+
+
+def test_variables_do_not_show_exclusive_cpus() -> None:
+    reference = ResourceFieldSelector(resource="assigned.cpuset")
+    container = pod().spec.containers[0]
+    with pytest.raises(WorldError) as caught:
+        resource_text(pod(), reference, ALLOCATABLE, container)
+    assert str(caught.value) == "unsupported container resource : assigned.cpuset"

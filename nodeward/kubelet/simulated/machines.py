@@ -20,6 +20,7 @@ from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.config.settings import GateProbe
 from nodeward.kubelet.container_request import container_of
 from nodeward.kubelet.disk import MemoryDisk
+from nodeward.kubelet.downward import AssignedCPUs, assigned_cpus_of, no_cpus
 from nodeward.kubelet.environment import EnvironmentResolver, EnvironmentSources
 from nodeward.kubelet.hook_runner import HookRunner
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
@@ -55,10 +56,11 @@ class SimulatedMachines:
         self._services: dict[str, SimulatedServices] = {}
         self._disks: dict[str, MemoryDisk] = {}
         self._current: Callable[[str], Pod | None] = lambda _: None
+        self.assigned_cpus: AssignedCPUs = no_cpus
         runtime.look_inside(self._view)
 
-    def connect(self, current: Callable[[str], Pod | None]) -> None:
-        self._current = current
+    def connect(self, current: Callable[[str], Pod | None], assigned_cpus: AssignedCPUs) -> None:
+        self._current, self.assigned_cpus = current, assigned_cpus
 
     def services(self, specification: NodeSpecification) -> SimulatedServices:
         made = self._services[specification.name] = SimulatedServices(self, specification)
@@ -115,8 +117,9 @@ class SimulatedServices:
     @property
     def volumes(self) -> MemoryVolumeManager:
         if self._volumes is None:
-            shared = self._machines
-            sources = Sources(shared.objects, shared.tokens, self._specification.model.allocatable())
+            shared, model = self._machines, self._specification.model
+            cpus = assigned_cpus_of(model.gates, shared.assigned_cpus)
+            sources = Sources(shared.objects, shared.tokens, model.allocatable(), cpus)
             self._volumes = MemoryVolumeManager(sources, self._disk)
         return self._volumes
 

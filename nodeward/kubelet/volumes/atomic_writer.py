@@ -78,6 +78,21 @@ def write_payload(target: Path, payload: Payload, now_ns: int, *, group: int | N
     return not is_same
 
 
+def read_payload(target: Path) -> Payload | None:
+    """The files the target holds now; None before the first write."""
+    current = _current(target)
+    if current is None:
+        return None
+    found: dict[str, FileContent] = {}
+    for where, _, names in os.walk(target / current):
+        for name in names:
+            file = Path(where) / name
+            status = file.lstat()
+            content = FileContent(file.read_bytes(), stat.S_IMODE(status.st_mode), status.st_uid)
+            found[str(file.relative_to(target / current))] = content
+    return found
+
+
 def _checked(path: str) -> str:
     """The path in its plain form, if it stays inside the target and cannot be taken for ours."""
     if not path:

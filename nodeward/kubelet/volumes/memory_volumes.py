@@ -65,6 +65,9 @@ class MemoryVolumeManager:
     async def refresh(self, pod: Pod) -> None:
         """Do nothing: files are made when they are read."""
 
+    async def refresh_own_fields(self, pod: Pod) -> None:
+        """Do nothing: files are made when they are read."""
+
     async def mounts(
         self, pod: Pod, container: Container | EphemeralContainer, env: Mapping[str, str]
     ) -> tuple[Mount, ...]:

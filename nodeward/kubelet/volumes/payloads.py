@@ -22,7 +22,7 @@ from nodeward.api.core_v1.volume_sources import (
 )
 from nodeward.base.errors import WorldError
 from nodeward.base.quantity import Quantity
-from nodeward.kubelet.downward import field_text, resource_text
+from nodeward.kubelet.downward import AssignedCPUs, field_text, resource_text
 from nodeward.kubelet.volumes.atomic_writer import FileContent, Payload
 from nodeward.kubelet.volumes.object_cache import NotThere, ObjectCache
 from nodeward.kubelet.volumes.tokens import Tokens
@@ -38,6 +38,8 @@ class Sources:
     objects: ObjectCache
     tokens: Tokens
     allocatable: Mapping[str, Quantity]
+    #: None: a kubelet that does not know `assigned.cpuset`
+    assigned_cpus: AssignedCPUs | None = None
 
 
 def follows_the_api(volume: Volume) -> bool:
@@ -52,12 +54,24 @@ async def payload_of(pod: Pod, volume: Volume, sources: Sources) -> Payload:
     if volume.secret is not None:
         return await _secret(pod, volume.secret, sources)
     if volume.downward_api is not None:
-        source = volume.downward_api
-        mode = _mode(source.default_mode)
-        return _downward(pod, source.items, mode, source.default_user, sources.allocatable)
+        return own_fields(pod, volume, sources)
     if volume.projected is not None:
         return await _projected(pod, volume.projected, sources)
     return {}
+
+
+def own_fields(pod: Pod, volume: Volume, sources: Sources) -> Payload:
+    """The files of a volume that show the pod's own fields and resources; these take no request to the API."""
+    if volume.downward_api is not None:
+        source = volume.downward_api
+        return _downward(pod, source.items, _mode(source.default_mode), source.default_user, sources)
+    files: dict[str, FileContent] = {}
+    if volume.projected is not None:
+        mode, user = _mode(volume.projected.default_mode), volume.projected.default_user
+        for each in volume.projected.sources:
+            if each.downward_api is not None:
+                files |= _downward(pod, each.downward_api.items, mode, user, sources)
+    return files
 
 
 async def _config_map(pod: Pod, source: ConfigMapVolumeSource, sources: Sources) -> Payload:
@@ -103,7 +117,7 @@ async def _projection(
         secret = await _optional_secret(pod, hidden.name, hidden.optional, objects)
         return _pick(secret.data, hidden.items, mode, user, _SECRET, hidden.optional)
     if each.downward_api is not None:
-        return _downward(pod, each.downward_api.items, mode, user, sources.allocatable)
+        return _downward(pod, each.downward_api.items, mode, user, sources)
     if each.service_account_token is not None:
         token = each.service_account_token
         text = await sources.tokens.token(pod, token)
@@ -173,7 +187,7 @@ def _downward(
     items: list[DownwardAPIVolumeFile],
     mode: int,
     user: int | None,
-    allocatable: Mapping[str, Quantity],
+    sources: Sources,
 ) -> Payload:
     files = {}
     for item in items:
@@ -181,7 +195,9 @@ def _downward(
         if item.field_ref is not None:
             text = field_text(pod, item.field_ref.field_path)
         elif item.resource_field_ref is not None:
-            text = resource_text(pod, item.resource_field_ref, allocatable)
+            text = resource_text(
+                pod, item.resource_field_ref, sources.allocatable, assigned_cpus=sources.assigned_cpus
+            )
         owner = item.user if item.user is not None else user
         path = str(PurePosixPath(item.path))
         files[path] = FileContent(text.encode(), mode if item.mode is None else item.mode, owner)

@@ -19,10 +19,10 @@ from nodeward.api.core_v1.volume import Volume
 from nodeward.api.core_v1.volume_sources import EmptyDirVolumeSource
 from nodeward.base.errors import WorldError
 from nodeward.base.fielderror import quote
-from nodeward.kubelet.volumes.atomic_writer import write_payload
+from nodeward.kubelet.volumes.atomic_writer import read_payload, write_payload
 from nodeward.kubelet.volumes.claims import claimed_path
 from nodeward.kubelet.volumes.host_path import host_path
-from nodeward.kubelet.volumes.payloads import Sources, follows_the_api, payload_of
+from nodeward.kubelet.volumes.payloads import Sources, follows_the_api, own_fields, payload_of
 from nodeward.machinery.clock import Clock
 
 _OPEN: Final = 0o777
@@ -85,6 +85,25 @@ class PodVolumes:
                     problems.append(f"MountVolume.SetUp failed for volume {quote(volume.name)} : {error}")
         if problems:
             raise WorldError("; ".join(problems))
+
+    async def refresh_own_fields(self, pod: Pod) -> None:
+        """Write anew what shows the pod's own fields. Files beside them stay, so that the API need not be there."""
+        now_ns, group = self._clock.now_ns(), _group(pod)
+        wanted = {volume.name: own_fields(pod, volume, self._sources) for volume in pod.spec.volumes}
+        targets = {
+            self._at(pod, _plugin(volume), volume.name): wanted[volume.name]
+            for volume in pod.spec.volumes
+            if wanted[volume.name]
+        }
+
+        def write() -> None:
+            for target, files in targets.items():
+                # A volume that is not mounted yet is written when it is mounted.
+                if (present := read_payload(target)) is not None:
+                    write_payload(target, {**present, **files}, now_ns, group=group)
+
+        if targets:
+            await asyncio.to_thread(write)
 
     async def placed(self, pod: Pod) -> dict[str, MountedVolume]:
         """Where the volumes lie; after a restart of the node's agent they are looked at again."""

@@ -47,6 +47,10 @@ class VolumeManager(Protocol):
         """Bring volumes that follow the API (config maps, secrets, the pod's own fields) up to date."""
         ...
 
+    async def refresh_own_fields(self, pod: Pod) -> None:
+        """Write files that show the pod's own fields (downward API) at once. Raises OSError or WorldError."""
+        ...
+
     async def mounts(
         self, pod: Pod, container: Container | EphemeralContainer, env: Mapping[str, str]
     ) -> tuple[Mount, ...]:
@@ -100,6 +104,10 @@ class DiskVolumeManager:
     async def refresh(self, pod: Pod) -> None:
         async with self._lock(pod.metadata.uid):
             await self._volumes.refresh(pod)
+
+    async def refresh_own_fields(self, pod: Pod) -> None:
+        async with self._lock(pod.metadata.uid):
+            await self._volumes.refresh_own_fields(pod)
 
     async def mounts(
         self, pod: Pod, container: Container | EphemeralContainer, env: Mapping[str, str]
