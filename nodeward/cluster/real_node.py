@@ -106,6 +106,7 @@ class RealNode:
             kubelet_version=f"v{self._version}.0",
             labels=self._labels,
             capacity=machine.capacity,
+            cpus=machine.cpus,
             architecture=machine.architecture,
             kernel_version=machine.kernel_version,
             os_image=machine.os_image,

@@ -31,6 +31,7 @@ from nodeward.cluster.identities import node_user
 from nodeward.cluster.real_node import RealNode
 from nodeward.features.declared import Framework
 from nodeward.features.gates import Gates
+from nodeward.kubelet.cpu.topology import CPUTopology
 from nodeward.kubelet.host import Host
 from nodeward.kubelet.node.machine import Machine
 from nodeward.kubelet.runtime.sim import ABILITIES, SimRuntime
@@ -123,9 +124,15 @@ class KubeletSetup:
     #: the features the node may declare, None: those the cluster knows; and what its runtime can do (KEP-5328)
     framework: Framework | None = None
     abilities: Mapping[str, str] = field(default_factory=lambda: ABILITIES)
+    #: sockets, NUMA nodes and cores of the machine; its capacity follows
+    cpus: CPUTopology | None = None
 
     def machine(self) -> Machine:
-        return Machine(CAPACITY, "amd64", "6.1.0", "test", f"machine-{self.name}", "uuid", self.boot_id)
+        capacity, cpus = CAPACITY, self.cpus
+        if cpus is not None:
+            capacity = {**CAPACITY, "cpu": Quantity.of_int(cpus.cpu_count)}
+        id_ = f"machine-{self.name}"
+        return Machine(capacity, "amd64", "6.1.0", "test", id_, "uuid", self.boot_id, cpus)
 
 
 class Kubelet:

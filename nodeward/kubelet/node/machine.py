@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from nodeward.base.cpuset import CPUSet
 from nodeward.base.quantity import Quantity
+from nodeward.kubelet.cpu.topology import CPUTopology
+from nodeward.kubelet.node.machine_cpus import SYSTEM, read_topology
 
 _GO_NAMES: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 _LEAST_MEMORY: Final = 1 << 30
@@ -32,14 +35,17 @@ class Machine:
     machine_id: str
     system_uuid: str
     boot_id: str
+    #: None: unknown, and the CPU manager's static policy cannot start
+    cpus: CPUTopology | None = None
 
 
 def this_machine(root: Path) -> Machine:
     """The machine this process runs on; `root` is where the node keeps its pods, on the disk that counts."""
     known = platform.uname()
+    cpus = read_topology(SYSTEM, CPUSet(os.sched_getaffinity(0)))
     return Machine(
         capacity={
-            "cpu": Quantity.of_int(len(os.sched_getaffinity(0))),
+            "cpu": Quantity.of_int(cpus.cpu_count),
             "memory": Quantity.of_int(_memory()),
             "ephemeral-storage": Quantity.of_int(_disk(root)),
         },
@@ -49,6 +55,7 @@ def this_machine(root: Path) -> Machine:
         machine_id=_text("/etc/machine-id"),
         system_uuid=_text("/sys/class/dmi/id/product_uuid") or _text("/etc/machine-id"),
         boot_id=_text("/proc/sys/kernel/random/boot_id"),
+        cpus=cpus,
     )
 
 
