@@ -18,6 +18,7 @@ from nodeward.features import FRAMEWORK, Framework, Gates
 from nodeward.features.gates import parse
 from nodeward.kubelet.config.loading import load_tree
 from nodeward.kubelet.config.settings import KubeletSettings
+from nodeward.kubelet.cpu.topology import CPUDescription
 from nodeward.kubelet.runtime.behaviour import USUAL, Behaviour
 from nodeward.scheduler.settings import SchedulerSettings
 
@@ -45,6 +46,8 @@ class Pool:
     zones: tuple[str, ...] = ()
     #: cpu, memory and so on; what is not said is as usual
     capacity: Mapping[str, Quantity] = field(default_factory=dict)
+    #: sockets, NUMA nodes and cores of simulated nodes; None: as many single cores as `capacity` says
+    cpus: CPUDescription | None = None
     #: fields of a KubeletConfiguration; the gates are those of the pool
     kubelet: Mapping[str, Any] = field(default_factory=dict)
     #: how simulated containers behave unless their pod says otherwise

@@ -12,6 +12,7 @@ pools:
   zones: [a, b, c]
   taints: [{key: dedicated, value: gpu, effect: NoSchedule}]
   capacity: {cpu: 16, memory: 64Gi, pods: 110}
+  cpu: {sockets: 2, numaPerSocket: 4, coresPerNuma: 16, threads: 2, uncore: 8, reserved: "0,64"}   # gives capacity.cpu
   kubelet: {nodeLeaseDurationSeconds: 40}     # fields of a KubeletConfiguration
   behaviour: start-delay=1s                   # of simulated containers
   rollout: {atOnce: 10, pause: 5s}            # how an upgrade goes: so many kubelets, a pause, the next ones
@@ -43,7 +44,8 @@ from nodeward.cluster.description import RUNTIMES, FleetPlan, NodeState, Pool
 from nodeward.features import Gates
 from nodeward.kubelet.config.loading import load_tree
 from nodeward.kubelet.config.reading import cleaned
-from nodeward.kubelet.config.shape import CONFIGURATION, ListOf, MapOf, Part, Plain
+from nodeward.kubelet.config.shape import ListOf, MapOf, Part, Plain
+from nodeward.kubelet.cpu.topology import COUNTS, CPUDescription
 from nodeward.kubelet.runtime.behaviour import USUAL, parse
 
 API_VERSION: Final = "nodeward.dev/v1alpha1"
@@ -62,7 +64,9 @@ _POOL: Final = Part(
         "zones": ListOf(Plain.TEXT),
         "taints": ListOf(Part({"key": Plain.TEXT, "value": Plain.TEXT, "effect": Plain.TEXT})),
         "capacity": MapOf(Plain.QUANTITY),
-        "kubelet": CONFIGURATION,
+        "cpu": Part({**dict.fromkeys(COUNTS, Plain.INT32), "uncore": Plain.INT32, "reserved": Plain.TEXT}),
+        # Read by the kubelet's own rules.
+        "kubelet": Plain.MAP,
         "behaviour": Plain.TEXT,
         "rollout": Part({"atOnce": Plain.INT32, "pause": Plain.SPAN}),
     }
@@ -103,9 +107,16 @@ def load_fleet(text: bytes, shown: str, version: str) -> FleetPlan:
         if document.tree.get(name) != wanted:
             problems.say(name, f"want {wanted}, got {document.tree.get(name)!r}")
     tree = cleaned(document.tree, _FLEET, problems)
+    given = tree.get("pools", ())
+    # What is no pool has been told, and left out of those that were cleaned.
+    places = (
+        [place for place, each in enumerate(document.tree["pools"]) if isinstance(each, dict)]
+        if given
+        else []
+    )
     pools = [
-        _pool(each, document, f"pools[{number}]", version, problems)
-        for number, each in enumerate(tree.get("pools", ()))
+        _pool(each, document.inside("pools", place), f"pools[{place}]", version, problems)
+        for place, each in zip(places, given, strict=True)
     ]
     if not pools:
         problems.say("pools", "want at least one")
@@ -167,9 +178,14 @@ def _pool(tree: Mapping[str, Any], document: YamlDocument, at: str, version: str
     if pause_ns < 0:
         problems.say(f"{at}.rollout.pause", "want no time less than 0s")
     kubelet = tree.get("kubelet", {})
+    cpus = _cpus(tree, runtime, at, problems)
+    if cpus is not None and cpus.reserved:
+        kubelet = {**kubelet, "reservedSystemCPUs": str(cpus.reserved)}
+    if kubelet.get("featureGates"):
+        problems.say(f"{at}.kubelet.featureGates", f"want {at}.featureGates, which kubelets go by")
     if known is not None:  # else nothing that needs a gate can be judged
         try:
-            load_tree(kubelet, f"{document.shown}: {at}.kubelet", chosen, gates)
+            load_tree(kubelet, document.inside("kubelet") if "kubelet" in tree else at, chosen, gates)
         except ConfigError as error:
             problems.say(f"{at}.kubelet", str(error))
     return Pool(
@@ -185,11 +201,40 @@ def _pool(tree: Mapping[str, Any], document: YamlDocument, at: str, version: str
         ),
         zones=tuple(tree.get("zones", ())),
         capacity={key: Quantity.from_json(value) for key, value in tree.get("capacity", {}).items()},
+        cpus=cpus,
         kubelet=kubelet,
         behaviour=behaviour,
         at_once=at_once,
         pause_ns=pause_ns,
     )
+
+
+def _cpus(tree: Mapping[str, Any], runtime: str, at: str, problems: Problems) -> CPUDescription | None:
+    """The machine of a pool's nodes. What else the pool says about CPUs must say the same."""
+    if "cpu" not in tree:
+        return None
+    if runtime != "sim":
+        problems.say(
+            f"{at}.cpu", f"only simulated nodes are described; runtime {runtime} has the CPUs of its machine"
+        )
+        return None
+    try:
+        cpus = CPUDescription.read(tree["cpu"])
+    except ConfigError as error:
+        field, _, what = str(error).partition(": ")
+        problems.say(f"{at}.{field}", what)
+        return None
+    given = tree.get("capacity", {}).get("cpu")
+    if given is not None and Quantity.from_json(given) != Quantity.of_int(cpus.cpus):
+        problems.wrong(f"{at}.capacity.cpu", given, f"{at}.cpu describes {cpus.cpus}; leave it out")
+    reserved = tree.get("kubelet", {}).get("reservedSystemCPUs")
+    if cpus.reserved and reserved is not None and reserved != str(cpus.reserved):
+        problems.wrong(
+            f"{at}.kubelet.reservedSystemCPUs",
+            reserved,
+            f"{at}.cpu.reserved is {cpus.reserved}; leave one of the two out",
+        )
+    return cpus
 
 
 def _gates(version: str, gates: Mapping[str, bool], at: str, problems: Problems) -> Gates | None:

@@ -14,6 +14,7 @@ from typing import Final
 
 from nodeward.base.quantity import Quantity
 from nodeward.cluster.description import ZONE_LABEL, Pool
+from nodeward.kubelet.cpu.topology import MOST_DESCRIBED_CPUS, CPUDescription
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.runtime.interface import Runtime
 
@@ -33,6 +34,14 @@ def models(pool: Pool, runtime: Runtime, *, endpoint_port: int = 0) -> tuple[Nod
     if pool.taints:
         settings = replace(settings, taints=(*settings.taints, *pool.taints))
     capacity = MappingProxyType({**USUAL_CAPACITY, **pool.capacity})
+    cpus = pool.cpus
+    if cpus is None:
+        # Part of a CPU cannot be pinned, and no machine has none.
+        whole = min(max(capacity["cpu"].milli_value // 1000, 1), MOST_DESCRIBED_CPUS)
+        cpus = CPUDescription(cores_per_numa=whole)
+    else:
+        capacity = MappingProxyType({**capacity, "cpu": Quantity.of_int(cpus.cpus)})
+    topology = cpus.topology()
     pods = pool.capacity.get("pods")
     if pods is not None:
         settings = replace(settings, max_pods=pods.value)
@@ -43,6 +52,7 @@ def models(pool: Pool, runtime: Runtime, *, endpoint_port: int = 0) -> tuple[Nod
             kubelet_version=f"v{pool.version}.0",
             labels=MappingProxyType({**pool.labels, **({ZONE_LABEL: zone} if zone else {})}),
             capacity=capacity,
+            cpus=topology,
             kernel_version="6.1.0",
             os_image="Nodeward (simulated)" if pool.runtime == "sim" else "Nodeward",
             runtime_version=runtime.version,

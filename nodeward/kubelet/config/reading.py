@@ -66,6 +66,8 @@ def _plain(value: Any, wanted: Plain, problems: Problems, at: str) -> Any:
     is_number = isinstance(value, int) and not isinstance(value, bool)
     fits = False
     match wanted:
+        case Plain.MAP:
+            fits = isinstance(value, dict)
         case Plain.TEXT:
             fits = isinstance(value, str)
         case Plain.TRUTH:

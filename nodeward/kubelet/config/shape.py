@@ -26,6 +26,8 @@ class Plain(Enum):
     SPAN = "a span of time with its unit, such as 10s or 1m30s"
     QUANTITY = "a quantity, such as 500m or 1Gi"
     INT_OR_TEXT = "a whole number or a text"
+    #: kept as it is
+    MAP = "a map"
     SPAN_OR_NS = "a span of time with its unit, such as 5s, or a whole number of nanoseconds"
 
 

@@ -19,8 +19,9 @@ from typing import Final, NamedTuple
 from nodeward.base.cpuset import CPUSet, CPUSetError
 from nodeward.base.errors import ConfigError, WorldError
 
-#: A described machine has at most this many CPUs: what Linux supports on the largest x86 machines.
-MOST_DESCRIBED_CPUS: Final = 8192
+#: A described machine has at most this many CPUs and NUMA nodes: more than any machine that is sold today.
+MOST_DESCRIBED_CPUS: Final = 1024
+MOST_DESCRIBED_NUMA_NODES: Final = 64
 
 
 class TopologyError(WorldError):
@@ -162,12 +163,16 @@ class CPUDescription:
     reserved: CPUSet = CPUSet.EMPTY
 
     def __post_init__(self) -> None:
-        for key, name in _COUNTS.items():
+        for key, name in COUNTS.items():
             if getattr(self, name) < 1:
                 raise ConfigError(f"cpu.{key}: {getattr(self, name)} is not a number of 1 or more")
         if self.cpus > MOST_DESCRIBED_CPUS:
             raise ConfigError(
                 f"cpu: {self.cpus} CPUs are described; at most {MOST_DESCRIBED_CPUS} are possible"
+            )
+        if (numa := self.sockets * self.numa_per_socket) > MOST_DESCRIBED_NUMA_NODES:
+            raise ConfigError(
+                f"cpu: {numa} NUMA nodes are described; at most {MOST_DESCRIBED_NUMA_NODES} are possible"
             )
         if self.uncore < 0 or (self.uncore and self.cores_per_numa % self.uncore):
             raise ConfigError(
@@ -192,9 +197,9 @@ class CPUDescription:
                 except CPUSetError as error:
                     raise ConfigError(f"cpu.reserved: {error}") from None
                 continue
-            name = "uncore" if key == "uncore" else _COUNTS.get(key)
+            name = "uncore" if key == "uncore" else COUNTS.get(key)
             if name is None:
-                known = ", ".join((*_COUNTS, "uncore", "reserved"))
+                known = ", ".join((*COUNTS, "uncore", "reserved"))
                 raise ConfigError(f"cpu.{key}: unknown; known are {known}")
             if not isinstance(value, int) or isinstance(value, bool):
                 raise ConfigError(f"cpu.{key}: {value!r} is not a whole number")
@@ -220,7 +225,7 @@ class CPUDescription:
 
 
 #: Keys of the Fleet file and the fields they set.
-_COUNTS: Final = {
+COUNTS: Final = {
     "sockets": "sockets",
     "numaPerSocket": "numa_per_socket",
     "coresPerNuma": "cores_per_numa",

@@ -67,7 +67,11 @@ def test_a_machine_without_a_topology_is_refused(cores: list[MachineCore], cpus:
             {"coresPerNuma": 6, "uncore": 4},
             "cpu.uncore: 4 is not a number of cores that divides coresPerNuma (6) evenly",
         ),
-        ({"coresPerNuma": 9000}, "cpu: 9000 CPUs are described; at most 8192 are possible"),
+        ({"coresPerNuma": 1025}, "cpu: 1025 CPUs are described; at most 1024 are possible"),
+        (
+            {"sockets": 5, "numaPerSocket": 13},
+            "cpu: 65 NUMA nodes are described; at most 64 are possible",
+        ),
         ({"coresPerNuma": 4, "reserved": "3-5"}, "cpu.reserved: the machine has CPUs 0-3, not 4-5"),
         ({"reserved": "b"}, 'cpu.reserved: strconv.Atoi: parsing "b": invalid syntax'),
         ({"reserved": 0}, 'cpu.reserved: 0 is not a list of CPUs such as "0,64"'),
