@@ -42,9 +42,11 @@ class Allocation:
         """Decide whether the node takes a pod, and remember the decision; `hold` counts what the pod takes."""
         admitted = self._services.admitted
         # A pod that was admitted before has its place, whoever else was counted meanwhile.
-        capacity = NodeCapacity() if pod.metadata.uid in admitted else self.capacity
+        is_new = pod.metadata.uid not in admitted
+        capacity = self.capacity if is_new else NodeCapacity()
         gates = self._specification.settings.gates
-        refusal = admit(pod, node or bare_node(self._specification), capacity, gates, self._features)
+        node = node or bare_node(self._specification)
+        refusal = admit(pod, node, capacity, gates, self._features, is_new=is_new)
         if refusal is None:
             refusal = self._container_manager.admit(pod)
         if refusal is None:

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from nodeward.api.core_v1.node import Node
+from nodeward.api.core_v1.pod import Pod
 from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.node.node_conditions import ALL_WELL, NodeFacts
 from nodeward.machinery.clock import VirtualClock
@@ -370,25 +373,71 @@ def test_ready_keeps_its_meaning_and_nobody_manages_reporters_or_the_order_of_st
     play(act, bypass(CNI), tainting(DISK))
 
 
-@statement("5233-R13", part="kubelet")
-def test_the_kubelet_starts_what_is_bound_to_it_also_between_a_timeout_and_its_taint() -> None:
-    """Whether a node is open is the scheduler's question; the kubelet asks for NoExecute taints alone."""
+def bound(name: str, **spec: Any) -> Pod:
+    """A pod that somebody bound to the node who does not know of gates."""
+    return pod(name, nodeName="n1", **spec)
 
+
+@statement("5233-R24", part="kubelet")
+@statement("5233-R13", part="kubelet")
+def test_between_a_timeout_and_its_no_execute_taint_only_pods_that_tolerate_it_start() -> None:
     async def act(scene: Scene) -> None:
+        async def outcome(name: str) -> tuple[str, str]:
+            status = (await scene.world.pod(name)).status
+            return status.phase, status.reason
+
+        await scene.world.add(bound("early"))
         await scene.until(35)
         assert await scene.said(CNI) == [TIMEOUT]
         assert waiting_for(await scene.node()) == [CNI]
-        for name in ("between", "after"):
-            bound = pod(name)
-            bound.spec.node_name = "n1"
-            await scene.world.add(bound)
-            await scene.write({"spec": {"taints": [{**MARK, "effect": "NoExecute"}]}})
-            await scene.world.pass_time(5)
-        assert (await scene.world.pod("between")).status.phase == "Running"
-        after = (await scene.world.pod("after")).status
-        assert (after.phase, after.reason) == ("Failed", "TaintToleration")
+        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "1", "controller": True}
+        await scene.world.add(
+            bound("between"),
+            bound("tolerant", tolerations=[{"key": MARK["key"], "operator": "Exists"}]),
+            bound("daemon", metadata={"ownerReferences": [owner]}),
+        )
+        await scene.kubelet.restart(seconds=5)
+        assert await scene.said(CNI) == [TIMEOUT], "the restarted kubelet has not written it anew"
+        assert await outcome("early") == ("Running", ""), "pods that the node has are not looked at again"
+        assert await outcome("between") == ("Failed", "TaintToleration")
+        assert (await scene.world.pod("between")).status.message == (
+            "Pod was rejected: Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate: "
+            f"readiness gate {CNI} timed out, and its taint {MARK['key']}:NoExecute is not written yet"
+        )
+        assert await outcome("tolerant") == await outcome("daemon") == ("Running", "")
+        # With the taint the gate has its say no more, and the taint refuses as taints do.
+        await scene.write({"spec": {"taints": [{**MARK, "effect": "NoExecute"}]}})
+        await scene.world.add(bound("after"))
+        assert await outcome("after") == ("Failed", "TaintToleration")
+        assert "gate" not in (await scene.world.pod("after")).status.message
 
     play(act, tainting(CNI, 30, "NoExecute"))
+
+
+@statement("5233-R24", part="kubelet")
+@pytest.mark.parametrize(
+    ("gate", "gates_of_node", "seconds"),
+    [
+        (tainting(CNI, 30, "NoSchedule"), GATE, 35),
+        (tainting(CNI, 300, "NoExecute"), GATE, 35),
+        (bypass(CNI, 30), GATE, 35),
+        (tainting(CNI, 30, "NoExecute"), "NodeReadinessGates=false", 35),
+    ],
+    ids=["a taint that evicts nobody", "a gate that still waits", "bypass", "gate off"],
+)
+def test_otherwise_the_kubelet_starts_what_is_bound_to_it_whatever_the_gates_say(
+    gate: dict[str, Any], gates_of_node: str, seconds: int
+) -> None:
+    async def act(scene: Scene) -> None:
+        if gates_of_node != GATE:
+            await scene.write({"spec": {"readinessGates": [gate]}})
+            await scene.report(CNI, *TIMEOUT)
+        await scene.until(seconds)
+        await scene.world.add(bound("p"))
+        assert (await scene.world.pod("p")).status.phase == "Running"
+
+    gates = [gate] if gates_of_node == GATE else []
+    play(act, *gates, gates_of_node=gates_of_node)
 
 
 @statement("5233-R19", part="kubelet")

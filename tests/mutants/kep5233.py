@@ -102,6 +102,23 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         ("5233-R24", "5233-R23"),
     ),
     Mutant(
+        "kubelet-starts-pods-between-timeout-and-taint",
+        "nodeward/kubelet/node/admission.py",
+        """        or (_coming_taints(pod, node, gates) if is_new else None)
+""",
+        "",
+        ("5233-R24",),
+    ),
+    Mutant(
+        "kubelet-asks-gates-for-pods-it-has",
+        "nodeward/kubelet/node/admission.py",
+        """        or (_coming_taints(pod, node, gates) if is_new else None)
+""",
+        """        or _coming_taints(pod, node, gates)
+""",
+        ("5233-R13",),
+    ),
+    Mutant(
         "the-taint-wakes-nobody",
         PLUGIN,
         """            | Action.UPDATE_NODE_TAINT

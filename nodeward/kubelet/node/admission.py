@@ -3,7 +3,11 @@
 In go a pod, the node as it is known, and what the other pods take; out comes a refusal or None. The order,
 reasons and messages are upstream's, and the first that applies is told: operating system, groups, resources, affinity,
 node name, ports, NoExecute taints (numeric tolerations if the kubelet's version knows them, whatever its gate says,
-KEP-5471), pod-level resources, declared features (KEP-5328). Readiness gates are no reason to refuse (KEP-5233).
+KEP-5471), pod-level resources, declared features (KEP-5328).
+
+A readiness gate is no reason to refuse a pod (KEP-5233), with one exception: a gate that timed out with action Taint,
+and whose NoExecute taint is not on the node yet, counts as that taint for pods that are new to the node. Otherwise a
+pod that no scheduler held back would start between the two writes and be evicted at once.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from nodeward.kubelet.node.node_capacity import NodeCapacity
 from nodeward.kubelet.node.specification import OS_LABEL
 from nodeward.rules.affinity import fits_node
 from nodeward.rules.pod_resources import has_pod_level
+from nodeward.rules.readiness import is_exempt, taint_text, views
 from nodeward.rules.taints import NO_EXECUTE, first_untolerated
 
 FEATURE_UNSUPPORTED: Final = "PodFeatureUnsupported"
@@ -43,9 +48,15 @@ class Refusal:
 
 
 def admit(
-    pod: Pod, node: Node, capacity: NodeCapacity, gates: Gates, features: DeclaredFeatures
+    pod: Pod,
+    node: Node,
+    capacity: NodeCapacity,
+    gates: Gates,
+    features: DeclaredFeatures,
+    *,
+    is_new: bool = True,
 ) -> Refusal | None:
-    """Whether a pod may run here. The pod itself is not counted yet.
+    """Whether a pod may run here. The pod itself is not counted yet. `is_new`: it was not admitted here before.
 
     A refusal for its affinity alone is worth another look with a fresh node: labels may just have changed.
     """
@@ -54,6 +65,7 @@ def admit(
         or _groups(pod, node, gates)
         or _fit(pod, node, capacity)
         or _taints(pod, node, gates)
+        or (_coming_taints(pod, node, gates) if is_new else None)
         or _pod_level(pod, gates)
         or _features(pod, features)
     )
@@ -115,6 +127,28 @@ def _taints(pod: Pod, node: Node, gates: Gates) -> Refusal | None:
     if first_untolerated(node.spec.taints, pod.spec.tolerations, NO_EXECUTE, numeric=numeric) is None:
         return None
     return _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
+
+
+def _coming_taints(pod: Pod, node: Node, gates: Gates) -> Refusal | None:
+    """Refuse what the NoExecute taint of a gate that timed out will evict as soon as it is on the node (KEP-5233)."""
+    if not node.spec.readiness_gates or not gates.enabled("NodeReadinessGates"):
+        return None
+    if is_static(pod) or is_exempt(pod.metadata):
+        return None
+    numeric = gates.knows("TaintTolerationComparisonOperators")
+    for view in views(node.spec.readiness_gates, node.status.conditions):
+        taint = view.missing_taint(node.spec.taints)
+        if (
+            taint is None
+            or first_untolerated((taint,), pod.spec.tolerations, NO_EXECUTE, numeric=numeric) is None
+        ):
+            continue
+        return _predicate(
+            "TaintToleration",
+            f"node(s) had taints that the pod didn't tolerate: readiness gate {view.gate.condition_type} "
+            f"timed out, and its taint {taint_text(taint)} is not written yet",
+        )
+    return None
 
 
 def _pod_level(pod: Pod, gates: Gates) -> Refusal | None:
