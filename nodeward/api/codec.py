@@ -58,6 +58,7 @@ def decoder(type_: type[S]) -> msgspec.json.Decoder[S]:
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_encode_hook)
 _TREE = msgspec.json.Decoder()
+_ZEROS: dict[Any, Any] = {str: "", bytes: "", bool: False, int: 0, float: 0, Quantity: "0", object: 0}
 
 #: Any struct or JSON value as compact JSON.
 encode = _ENCODER.encode
@@ -109,19 +110,35 @@ def read(body: bytes, type_: type[S]) -> S:
 
 
 def without_nulls(tree: Any, schema: Schema | None) -> Any:
-    """Return the tree without fields that are null; fields the schema does not know are left alone."""
+    """Return the tree without fields that are null; fields the schema does not know are left alone.
+
+    A null among the items of a list or the entries of a map is the zero value of its type, as in Go.
+    """
     if schema is None or schema.shape is Shape.ANY:
         return tree
     if isinstance(tree, dict):
-        fields = schema.fields if schema.shape is Shape.STRUCT else {}
-        return {
-            key: without_nulls(value, fields.get(key) if fields else schema.item)
-            for key, value in tree.items()
-            if value is not None
-        }
+        if schema.shape is Shape.STRUCT:
+            fields = schema.fields
+            return {
+                key: without_nulls(value, fields.get(key)) for key, value in tree.items() if value is not None
+            }
+        entries = {key: _item_without_nulls(value, schema.item) for key, value in tree.items()}
+        return {key: value for key, value in entries.items() if value is not None}
     if isinstance(tree, list):
-        return [without_nulls(item, schema.item) for item in tree]
+        return [_item_without_nulls(item, schema.item) for item in tree]
     return tree
+
+
+def _item_without_nulls(item: Any, schema: Schema | None) -> Any:
+    if item is not None or schema is None:
+        return without_nulls(item, schema)
+    match schema.shape:
+        case Shape.STRUCT:
+            return {}
+        case Shape.SCALAR:
+            return _ZEROS.get(schema.python_type)
+        case _:
+            return None
 
 
 def decode(body: bytes, kind: Kind, type_: type[KubeTop] | None = None) -> KubeTop:

@@ -47,6 +47,8 @@ class Schema:
     list_keys: tuple[str, ...] = ()
     #: LIST: plain values without repeats (list-type=set)
     is_set: bool = False
+    #: LIST: the field was a boolean once and may still be one; a boolean is owned as a whole
+    is_bool_too: bool = False
     #: STRUCT and MAP: owned and replaced whole
     is_atomic: bool = False
     #: LIST: the key a strategic merge patch merges by, "" for plain values; None: the list is replaced
@@ -134,8 +136,10 @@ def _compile_union(members: tuple[Any, ...]) -> Schema:
         schema = _compile(rest[0])
     elif set(rest) == {int, str}:
         schema = Schema(Shape.SCALAR, python_type=object, format="int-or-string")
-    else:  # a field that changed its form: nothing can be said but that it is there
-        schema = Schema(Shape.ANY)
+    else:
+        invariant(rest == [bool, list[str]], f"a field cannot be described by {members!r}")
+        schema = _compile(rest[1])
+        schema.is_set = schema.is_bool_too = True
     schema.is_nullable = is_nullable
     return schema
 

@@ -156,6 +156,7 @@ ROWS = [
         {"spec": {"drivers": [{"name": "csi.x.io", "nodeID": "n"}]}},
         {"spec.drivers.0.topologyKeys": None},
     ),
+    Row("a null in a map is empty", f"{SPACE}/configmaps", {"data": {"k": None}}, {"data": {"k": ""}}),
     Row("a role without rules", "/apis/rbac.authorization.k8s.io/v1/clusterroles", {}, {"rules": None}),
     # less is kept than was sent
     Row(

@@ -36,6 +36,8 @@ def _check(value: Any, schema: Schema, path: str, found: list[str]) -> None:
             else:
                 found.append(_at(path, f"expected map, got {_shown(value)}"))
         case Shape.LIST:
+            if schema.is_bool_too and isinstance(value, bool):
+                return
             if isinstance(value, list):
                 _check_items(value, schema, path, found)
             else:

@@ -23,6 +23,7 @@ from nodeward.api.apply.ownership import (
     field_schema,
     is_divided_by_field,
     is_leaf,
+    is_whole,
     item_element,
     key_defaults,
 )
@@ -111,7 +112,7 @@ def _fields_writer(schema: Schema) -> Writer:
 def _list_writer(schema: Schema) -> Writer:
     """Make the writer of a keyed list or a set that is new itself."""
     items = _items_writer(schema)
-    return lambda value: '{".":{},' + items(value) + "}" if value else "{}"
+    return lambda value: '{".":{},' + items(value) + "}" if value and not is_whole(schema, value) else "{}"
 
 
 def _items_writer(schema: Schema) -> Writer:

@@ -40,6 +40,11 @@ def is_leaf(schema: Schema) -> bool:
             return True
 
 
+def is_whole(schema: Schema, *values: Any) -> bool:
+    """Tell whether one of these values is owned as a whole: also a boolean where lists are owned by item."""
+    return is_leaf(schema) or (schema.is_bool_too and any(isinstance(value, bool) for value in values))
+
+
 def is_divided_by_field(schema: Schema) -> bool:
     """Tell whether a value is owned field by field."""
     return schema.shape in (Shape.STRUCT, Shape.MAP) and not schema.is_atomic

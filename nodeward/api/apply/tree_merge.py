@@ -17,6 +17,7 @@ from nodeward.api.apply.ownership import (
     is_declared,
     is_divided_by_field,
     is_leaf,
+    is_whole,
     item_element,
 )
 from nodeward.api.apply.path_element import SELF
@@ -34,7 +35,7 @@ def merge_trees(live: dict[str, Any], applied: dict[str, Any], schema: Schema) -
 def _merged(live: Any, applied: Any, schema: Schema | None) -> Any:
     if applied is _NOTHING:
         return live
-    if live is _NOTHING or schema is None or is_leaf(schema) or (not live and not applied):
+    if live is _NOTHING or schema is None or is_whole(schema, live, applied) or (not live and not applied):
         return applied
     if is_divided_by_field(schema):
         return _merged_fields(live or {}, applied or {}, schema)
@@ -156,7 +157,7 @@ def with_parents(fields: FieldSet, schema: Schema | None) -> FieldSet:
 
 def without_nulls(value: Any, schema: Schema | None) -> Any:
     """Return the tree without nulls in its objects: a null field is an absent one."""
-    if schema is None or is_leaf(schema) or not value:
+    if schema is None or is_whole(schema, value) or not value:
         return value
     if is_divided_by_field(schema):
         return {

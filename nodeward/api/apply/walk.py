@@ -14,7 +14,7 @@ from nodeward.api.apply.ownership import (
     field_schema,
     is_declared,
     is_divided_by_field,
-    is_leaf,
+    is_whole,
     items_by_element,
 )
 from nodeward.api.apply.path_element import SELF, order
@@ -58,7 +58,7 @@ def fields_of(tree: dict[str, Any], schema: Schema) -> FieldSet:
 
 def _claimed(value: Any, schema: Schema) -> tuple[bool, FieldSet]:
     """Return whether the value is a field of its own, and the fields inside it."""
-    if is_leaf(schema):
+    if is_whole(schema, value):
         return True, {}
     if value is None:
         return False, {}
@@ -92,7 +92,7 @@ def _node(is_field: bool, inside: FieldSet) -> FieldSet:
 
 def whole(value: Any, schema: Schema | None) -> FieldSet:
     """Return the node of a value that was added or removed with everything in it."""
-    if schema is None or not value or is_leaf(schema):
+    if schema is None or not value or is_whole(schema, value):
         return {}
     found: FieldSet = {SELF: {}}
     if is_divided_by_field(schema):
@@ -140,7 +140,11 @@ def _compare_fields(old: dict[str, Any], new: dict[str, Any], schema: Schema, in
 
 def _compare_values(element: str, old: Any, new: Any, schema: Schema, into: Comparison) -> None:
     """Compare a value that both sides have and that differs."""
-    if is_leaf(schema) or (not old and not new):
+    if schema.is_bool_too and isinstance(old, bool) is not isinstance(new, bool):
+        # Another form: what the items of the list were to somebody is over.
+        into.removed[element], into.added[element] = whole(old, schema), whole(new, schema)
+        return
+    if is_whole(schema, old, new) or (not old and not new):
         into.modified[element] = {}
         return
     inside = Comparison({}, {}, {})

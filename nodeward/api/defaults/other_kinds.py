@@ -14,7 +14,11 @@ from nodeward.api.core_v1.storage import PersistentVolume, PersistentVolumeClaim
 from nodeward.api.defaults.batch import default_cron_job, default_job
 from nodeward.api.defaults.defaulter import Defaults
 from nodeward.api.defaults.rbac import default_binding
-from nodeward.api.defaults.resource import default_resource_claim, default_resource_claim_template
+from nodeward.api.defaults.resource import (
+    default_resource_claim,
+    default_resource_claim_template,
+    default_resource_slice,
+)
 from nodeward.api.defaults.service import default_endpoint_slice, default_endpoints, default_service
 from nodeward.api.defaults.small_kinds import (
     default_limit_range,
@@ -43,7 +47,7 @@ from nodeward.api.discovery_v1 import EndpointSlice
 from nodeward.api.node_v1 import RuntimeClass
 from nodeward.api.rbac_v1 import ClusterRoleBinding, RoleBinding
 from nodeward.api.readiness_v1alpha1 import NodeReadinessRule
-from nodeward.api.resource_v1 import ResourceClaim, ResourceClaimTemplate
+from nodeward.api.resource_v1 import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from nodeward.api.scheduling_v1 import PriorityClass
 from nodeward.api.storage_v1 import CSIDriver, StorageClass
 
@@ -72,6 +76,7 @@ OTHERS: Final[Defaults] = {
     RuntimeClass: default_runtime_class,
     EndpointSlice: default_endpoint_slice,
     ResourceClaim: default_resource_claim,
+    ResourceSlice: default_resource_slice,
     ResourceClaimTemplate: default_resource_claim_template,
     NodeReadinessRule: default_readiness_rule,
 }

@@ -1,4 +1,4 @@
-"""Defaults in dynamic resource allocation: one device unless more are requested, and the time of taints.
+"""Defaults in dynamic resource allocation: one device unless more are requested, no empty lists, the time of taints.
 
 The time of a taint is that of the request, so it is not part of the defaults: strategies of kinds with taints call
 `date_taints` with the current time.
@@ -35,6 +35,18 @@ def _claim(claim: DeviceClaim) -> None:
 
 def default_resource_claim(claim: ResourceClaim) -> None:
     _claim(claim.spec.devices)
+    if claim.status.allocation is not None:
+        for result in claim.status.allocation.devices.results:
+            result.skip_node_operations = _skipped(result.skip_node_operations)
+
+
+def default_resource_slice(resource_slice: ResourceSlice) -> None:
+    resource_slice.spec.skip_node_operations = _skipped(resource_slice.spec.skip_node_operations)
+
+
+def _skipped(operations: bool | list[str] | None) -> bool | list[str] | None:
+    """Return the operations to skip: no list where it is empty, as for every list that is not required."""
+    return None if operations == [] else operations
 
 
 def default_resource_claim_template(template: ResourceClaimTemplate) -> None:

@@ -220,7 +220,7 @@ class Definitions:
             result["default"] = default
         if schema.values:
             result["enum"] = list(schema.values)
-        if schema.shape is Shape.LIST:
+        if schema.shape is Shape.LIST and not schema.is_bool_too:
             result |= _list_facts(schema)
         elif schema.shape is Shape.MAP and schema.is_atomic:
             result["x-kubernetes-map-type"] = "atomic"
@@ -234,6 +234,8 @@ class Definitions:
                 return self._mention(schema.python_type, definition)
             case Shape.STRUCT:
                 return self._struct_field(schema, definition)
+            case Shape.LIST if schema.is_bool_too:  # OpenAPI 2 has no word for one form or the other
+                return {"x-kubernetes-preserve-unknown-fields": True}
             case Shape.LIST if schema.item is not None:
                 return {"type": "array", "items": self._value(schema.item, definition, is_item=True)}
             case Shape.MAP if schema.item is not None and schema.item.shape is not Shape.ANY:
@@ -243,8 +245,6 @@ class Definitions:
                 return {"type": "object"}
             case Shape.ANY if schema.format == "fields":
                 return self._named(names.FIELDS, definition, is_item=is_item)
-            case Shape.ANY if schema.is_nullable:  # a field that changed its form: nothing can be said
-                return {"x-kubernetes-preserve-unknown-fields": True}
             case Shape.ANY:
                 return self._named(names.RAW_EXTENSION, definition, is_item=is_item)
         if schema.format in _NAMED_FORMATS:

@@ -81,14 +81,15 @@ def validate_skipped(new: Skipped, old: Skipped, path: FieldPath, ctx: Context) 
         return [forbidden(path, f"may only be set when the {SKIP_GATE} feature gate is enabled")]
     if not isinstance(new, list):
         return []
-    known = set(old) if isinstance(old, list) else set()
     errors: list[FieldError] = []
-    seen = Distinct()
-    for i, operation in enumerate(new):
-        errors += seen.add(operation, path.index(i))
-        if operation not in known:
-            errors += check_one_of(operation, path.index(i), _OPERATIONS)
     if _PREPARE in new and _UNPREPARE not in new and "*" not in new:
         detail = f"{_PREPARE} cannot be skipped unless {_UNPREPARE} is also skipped"
         errors.append(invalid(path, new, detail))
+    seen = Distinct()
+    for i, operation in enumerate(new):
+        errors += seen.add(operation, path.index(i))
+    known = set(old) if isinstance(old, list) else set()
+    for i, operation in enumerate(new):
+        if operation not in known:
+            errors += check_one_of(operation, path.index(i), _OPERATIONS)
     return errors
