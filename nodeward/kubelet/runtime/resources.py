@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodeward.api.core_v1.container import ResourceRequirements
-from nodeward.base.cpuset import CPUSet
+from nodeward.base.cpuset import CPUSet, CPUSetError
 from nodeward.base.quantity import ZERO, Format, Quantity
 
 PERIOD_US: Final = 100_000
@@ -75,6 +75,14 @@ def kernel_resources(requirements: ResourceRequirements, cpuset: str | None = ""
 def plain_cpuset(text: str) -> str:
     """A list of CPUs in its shortest form. Raises `CPUSetError`."""
     return str(CPUSet.parse(text)) if text else ""
+
+
+def usable_cpuset(text: str, present: CPUSet) -> str:
+    """A list of CPUs in its shortest form. Raises `CPUSetError` if the machine, which has `present`, lacks one."""
+    wanted = CPUSet.parse(text)
+    if missing := wanted - present:
+        raise CPUSetError(f"the machine has CPUs {present}, not {missing}")
+    return str(wanted)
 
 
 def shown_resources(

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import ContainerStatus
-from nodeward.base.cpuset import CPUSetError
+from nodeward.base.cpuset import CPUSet, CPUSetError
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.features.declared.abilities import MOUNT_OPTIONS, USER_NAMESPACES_HOST_NETWORK, able
@@ -43,6 +43,7 @@ from nodeward.kubelet.runtime.resources import (
     ContainerResources,
     kernel_resources,
     plain_cpuset,
+    usable_cpuset,
 )
 from nodeward.kubelet.runtime.sim_records import (
     SimContainer,
@@ -69,8 +70,9 @@ _FIRST_NETWORK: Final = 64
 _NETWORKS: Final = 64
 #: How the status shows the ids of containers.
 _OWN_ID: Final = re.compile(r"sim://[0-9a-f]{64}")
-#: Gives the inside of a container: of a pod's uid, its name and the variables it was started with, if they are known.
-LookInside: TypeAlias = Callable[[str, str, Mapping[str, str] | None], Awaitable[ContainerView | None]]
+#: Gives the inside of a container: of a pod's uid, its name, the variables it was started with, if they are known, and
+#: the CPUs it may use ("": all of its node).
+LookInside: TypeAlias = Callable[[str, str, Mapping[str, str] | None, str], Awaitable[ContainerView | None]]
 
 
 class SimRuntime:
@@ -93,6 +95,8 @@ class SimRuntime:
         self._pods: dict[str, SimPod] = {}
         #: what each node has pulled, by the node's name
         self._images: dict[str, dict[str, int]] = {}
+        #: the CPUs of nodes whose machine is described; others have any
+        self._cpus: dict[str, CPUSet] = {}
         self._last_address = 0
         self._last_id = 0
 
@@ -103,6 +107,10 @@ class SimRuntime:
     def look_inside(self, look: LookInside) -> None:
         """Learn how to find what a command in a container sees."""
         self._look_inside = look
+
+    def describe_cpus(self, node: str, cpus: CPUSet) -> None:
+        """Learn which CPUs a node has: no container there may run on others."""
+        self._cpus[node] = cpus
 
     async def start(self, listener: Listener) -> None:
         self._listener = listener
@@ -120,7 +128,8 @@ class SimRuntime:
         shown = statuses(pod)
         if not any(status.state.running or status.state.terminated for status in shown):
             return None
-        mine = SimPod(pod.metadata.uid, pod.metadata.namespace, pod.metadata.name, pod.status.pod_ip)
+        meta = pod.metadata
+        mine = SimPod(meta.uid, meta.namespace, meta.name, pod.spec.node_name, pod.status.pod_ip)
         self._pods[mine.uid] = mine
         # Sidecars stand among the init containers and do not end by themselves.
         ending = {each.name for each in pod.spec.init_containers if each.restart_policy != "Always"}
@@ -179,7 +188,10 @@ class SimRuntime:
         uid = pod.metadata.uid
         mine = self._pods.get(uid)
         if mine is None:
-            mine = self._pods[uid] = SimPod(uid, pod.metadata.namespace, pod.metadata.name, self._address())
+            meta = pod.metadata
+            mine = self._pods[uid] = SimPod(
+                uid, meta.namespace, meta.name, pod.spec.node_name, self._address()
+            )
         self._tell(SandboxStarted(uid, f"sandbox-{uid}", (mine.ip,)))
 
     def start_container(self, request: ContainerRequest) -> None:
@@ -192,6 +204,13 @@ class SimRuntime:
             behaviour = behaviour_of(request.pod.metadata.annotations, name, self._usual_of(request.pod))
         except ValueError as error:
             self._tell(ContainerFailed(uid, name, "CreateContainerConfigError", str(error)))
+            return
+        try:
+            cpuset = self._usable(mine, request.cpuset)
+        except CPUSetError as error:
+            self._tell(
+                ContainerFailed(uid, name, "CreateContainerError", f"cpuset {request.cpuset!r}: {error}")
+            )
             return
         before = mine.containers.get(name)
         if before is not None and before.exited is None and not before.started_ns:
@@ -214,7 +233,7 @@ class SimRuntime:
             name, f"{self._last_id:064x}", request.attempt, image, behaviour, is_init and not is_service
         )
         container.env = request.env or None
-        container.resources = kernel_resources(request.container.resources, request.cpuset)
+        container.resources = kernel_resources(request.container.resources, cpuset)
         mine.containers[name] = container
         wait_ns = behaviour.start_delay_ns
         is_present = image in images
@@ -286,11 +305,11 @@ class SimRuntime:
     def update_resources(self, uid: str, container: str, resources: ContainerResources) -> None:
         mine = self._pods.get(uid)
         found = mine.containers.get(container) if mine is not None else None
-        if found is None or not found.started_ns or found.exited is not None:
+        if mine is None or found is None or not found.started_ns or found.exited is not None:
             self._tell(ResourcesRefused(uid, container, f"container {container!r} does not run"))
             return
         try:
-            cpuset = None if resources.cpuset is None else plain_cpuset(resources.cpuset)
+            cpuset = None if resources.cpuset is None else self._usable(mine, resources.cpuset)
         except CPUSetError as error:
             self._tell(ResourcesRefused(uid, container, f"cpuset {resources.cpuset!r}: {error}"))
             return
@@ -327,7 +346,8 @@ class SimRuntime:
 
     async def _inside(self, request: ExecRequest) -> ContainerView | None:
         container = self._running(request)
-        return await self._look_inside(request.uid, request.container, container.env)
+        cpuset = container.resources.cpuset or ""
+        return await self._look_inside(request.uid, request.container, container.env, cpuset)
 
     def forward_address(self, pod: Pod) -> str:
         raise WorldError(f"pod {pod.metadata.name} is simulated, so nothing listens on its ports")
@@ -341,6 +361,7 @@ class SimRuntime:
     def forget_node(self, name: str) -> None:
         """The node is gone with all it had pulled."""
         self._images.pop(name, None)
+        self._cpus.pop(name, None)
 
     # -- inside
 
@@ -433,6 +454,11 @@ class SimRuntime:
 
         container.timer = self._clock.call_later(wait_ns / SECOND_NS, due)
 
+    def _usable(self, pod: SimPod, cpuset: str) -> str:
+        """A list of CPUs in its shortest form. Raises `CPUSetError` if the pod's node has not all of them."""
+        present = self._cpus.get(pod.node)
+        return plain_cpuset(cpuset) if present is None else usable_cpuset(cpuset, present)
+
     def _is_known(self, uid: str, container: SimContainer) -> bool:
         mine = self._pods.get(uid)
         return mine is not None and mine.containers.get(container.name) is container
@@ -460,5 +486,5 @@ def _nobody(event: RuntimeEvent) -> None:
     """Before an agent is there, and after."""
 
 
-async def _nothing(uid: str, container: str, env: Mapping[str, str] | None) -> None:
+async def _nothing(uid: str, container: str, env: Mapping[str, str] | None, cpuset: str) -> None:
     """Nobody has told what is inside of containers."""

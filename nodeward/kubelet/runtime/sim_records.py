@@ -46,6 +46,8 @@ class SimPod:
     uid: str
     namespace: str
     name: str
+    #: the name of its node
+    node: str
     ip: str
     #: the newest of each name
     containers: dict[str, SimContainer] = field(default_factory=dict)

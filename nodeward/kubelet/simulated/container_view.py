@@ -1,7 +1,8 @@
-"""What a command in a simulated container finds: its variables, and the files of the volumes mounted into it.
+"""What a command in a simulated container finds: its variables, its CPUs, and the files of the volumes mounted into it.
 
-Made by `SimulatedMachines` for one command; `shell` runs the command on it. Only volumes have files: the image of a
-simulated container is a name. Errors are the OSErrors a command meets on a machine.
+Made by `SimulatedMachines` for one command; `shell` runs the command on it. Only volumes have files, because the image
+of a simulated container is a name, and the kernel has those that tell a process which CPUs it may use. Errors are
+the OSErrors a command meets on a machine.
 """
 
 from __future__ import annotations
@@ -11,22 +12,33 @@ from collections.abc import Mapping
 from typing import Final
 
 from nodeward.api.core_v1.pod import Pod
+from nodeward.base.cpuset import CPUSet
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.runtime.interface import Mount
 from nodeward.kubelet.volumes.memory_volumes import MemoryVolumeManager
 
 #: The directory through which volumes that follow the API are swapped; its files are the volume's own.
 _DATA: Final = "..data"
+#: Where a process finds the CPUs it may use.
+_CPU_FILES: Final = ("/sys/fs/cgroup/cpuset.cpus", "/sys/fs/cgroup/cpuset.cpus.effective")
+_STATUS_FILES: Final = ("/proc/1/status", "/proc/self/status")
 
 
 class ContainerView:
     """The inside of one container, at one moment."""
 
     def __init__(
-        self, pod: Pod, env: Mapping[str, str], mounts: tuple[Mount, ...], volumes: MemoryVolumeManager
+        self,
+        pod: Pod,
+        env: Mapping[str, str],
+        mounts: tuple[Mount, ...],
+        volumes: MemoryVolumeManager,
+        cpus: CPUSet,
     ) -> None:
+        """`cpus`: those the container may use."""
         self.pod: Final = pod
         self.env: Final = env
+        self.cpus: Final = cpus
         self._mounts = {_clean(each.target): each for each in mounts}
         self._volumes = volumes
 
@@ -72,7 +84,12 @@ class ContainerView:
             return False
 
     async def _own(self, path: str) -> dict[str, bytes]:
-        """Files at or below a path in the volume it lies in. Raises FileNotFoundError."""
+        """Files at or below a path in the volume it lies in, or of the kernel. Raises FileNotFoundError."""
+        if path in _CPU_FILES:
+            return {"": f"{self.cpus}\n".encode()}
+        if path in _STATUS_FILES:
+            mask = f"Cpus_allowed:\t{cpu_mask(self.cpus)}\nCpus_allowed_list:\t{self.cpus}\n"
+            return {"": mask.encode()}
         target = self._target(path)
         if target is None:
             if not self._nested(path):
@@ -114,6 +131,13 @@ class ContainerView:
         """The mount a path lies in: the longest that it begins with."""
         holding = [each for each in self._mounts if path == each or path.startswith(f"{each.rstrip('/')}/")]
         return max(holding, key=len, default=None)
+
+
+def cpu_mask(cpus: CPUSet) -> str:
+    """CPUs as Linux prints a mask: hexadecimal words of 32 bits, the highest first."""
+    count = max(cpus.bits.bit_length() + 31, 32) // 32
+    words = [cpus.bits >> 32 * number & 0xFFFFFFFF for number in reversed(range(count))]
+    return ",".join([f"{words[0]:x}", *(f"{word:08x}" for word in words[1:])])
 
 
 def _clean(path: str) -> str:

@@ -15,6 +15,7 @@ from typing import Final
 
 from nodeward.api.core_v1.container import Container, EphemeralContainer
 from nodeward.api.core_v1.pod import Pod
+from nodeward.base.cpuset import CPUSet
 from nodeward.base.duration import SECOND_NS
 from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.config.settings import GateProbe
@@ -57,12 +58,15 @@ class SimulatedMachines:
         self._disks: dict[str, MemoryDisk] = {}
         self._current: Callable[[str], Pod | None] = lambda _: None
         self.assigned_cpus: AssignedCPUs = no_cpus
+        self._runtime = runtime
         runtime.look_inside(self._view)
 
     def connect(self, current: Callable[[str], Pod | None], assigned_cpus: AssignedCPUs) -> None:
         self._current, self.assigned_cpus = current, assigned_cpus
 
     def services(self, specification: NodeSpecification) -> SimulatedServices:
+        if (cpus := specification.model.cpus) is not None:
+            self._runtime.describe_cpus(specification.name, cpus.all_cpus)
         made = self._services[specification.name] = SimulatedServices(self, specification)
         return made
 
@@ -83,7 +87,9 @@ class SimulatedMachines:
     async def aclose(self) -> None:
         await self.objects.aclose()
 
-    async def _view(self, uid: str, name: str, env: Mapping[str, str] | None) -> ContainerView | None:
+    async def _view(
+        self, uid: str, name: str, env: Mapping[str, str] | None, cpuset: str
+    ) -> ContainerView | None:
         """The inside of a container; `env` is None when its variables were left for now."""
         pod = self._current(uid)
         services = self._services.get(pod.spec.node_name) if pod is not None else None
@@ -93,7 +99,7 @@ class SimulatedMachines:
         if env is None:
             env = await services.environment.read(pod, container)
         mounts = await services.volumes.mounts(pod, container, env)
-        return ContainerView(pod, env, mounts, services.volumes)
+        return ContainerView(pod, env, mounts, services.volumes, services.cpus_of(cpuset))
 
 
 class SimulatedServices:
@@ -144,6 +150,15 @@ class SimulatedServices:
     @property
     def logs(self) -> NoLogs:
         return self._machines.logs
+
+    def cpus_of(self, cpuset: str) -> CPUSet:
+        """The CPUs a container runs on: its own, or all of the node."""
+        model = self._specification.model
+        if cpuset:
+            return CPUSet.parse(cpuset)
+        if model.cpus is not None:
+            return model.cpus.all_cpus
+        return CPUSet(range(model.capacity["cpu"].value if "cpu" in model.capacity else 1))
 
     async def keep_only(self, uids: Collection[str]) -> None:
         if self._machines.has_disk(self._specification.name):

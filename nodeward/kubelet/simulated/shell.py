@@ -6,6 +6,7 @@ that is not known says what it would have run, and ends well: a simulated image 
 | command | what it does |
 |---|---|
 | `cat`, `ls`, `env`, `printenv`, `echo`, `pwd`, `hostname`, `true`, `false`, `sleep`, `test`, `exit` | as everywhere |
+| `grep TEXT FILE`, `nproc`, `taskset -p 1`, `taskset -cp 1` | a plain text; the CPUs the container may use |
 | `tar cf - PATH`, `tar xf - -C PATH` | what `kubectl cp` runs, in both directions |
 | `sh -c SCRIPT` | simple commands with `;`, `&&` and `||` |
 """
@@ -174,6 +175,38 @@ async def _hostname(call: _Call) -> CommandResult:
     return CommandResult(0, f"{spec.hostname or call.view.pod.metadata.name}\n".encode())
 
 
+async def _grep(call: _Call) -> CommandResult:
+    """Lines that hold a text; no patterns."""
+    args = [each for each in call.args if not each.startswith("-")]
+    if len(args) < 2 or len(args) != len(call.args):
+        return CommandResult(2, b"", b"grep: a simulated container knows only grep TEXT FILE...\n")
+    output, errors = b"", b""
+    for path in args[1:]:
+        try:
+            lines = (await call.view.read(path)).splitlines(keepends=True)
+        except OSError as error:
+            errors += _failed("grep", path, error)
+            continue
+        output += b"".join(line for line in lines if args[0].encode() in line)
+    return CommandResult(2 if errors else int(not output), output, errors)
+
+
+async def _nproc(call: _Call) -> CommandResult:
+    return CommandResult(0, f"{len(call.view.cpus)}\n".encode())
+
+
+async def _taskset(call: _Call) -> CommandResult:
+    """The CPUs of the container's first process; nobody can be moved."""
+    cpus = call.view.cpus
+    match call.args:
+        case ("-p", "1"):
+            # Without the commas that /proc has.
+            return CommandResult(0, f"pid 1's current affinity mask: {cpus.bits:x}\n".encode())
+        case ("-cp" | "-pc", "1") | ("-c", "-p", "1") | ("-p", "-c", "1"):
+            return CommandResult(0, f"pid 1's current affinity list: {cpus}\n".encode())
+    return CommandResult(1, b"", b"taskset: a simulated container knows only taskset -p 1 and -cp 1\n")
+
+
 async def _true(call: _Call) -> CommandResult:
     return CommandResult()
 
@@ -297,6 +330,9 @@ _COMMANDS: Final[dict[str, _Command]] = {
     "echo": _echo,
     "pwd": _pwd,
     "hostname": _hostname,
+    "grep": _grep,
+    "nproc": _nproc,
+    "taskset": _taskset,
     "true": _true,
     "false": _false,
     "exit": _exit,

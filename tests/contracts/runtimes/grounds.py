@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from nodeward.base.cpuset import CPUSet
 from nodeward.kubelet.runtime.interface import Runtime
 from nodeward.kubelet.runtime.process.runtime import ProcessRuntime
 from nodeward.kubelet.runtime.sim import SimRuntime
@@ -28,6 +30,8 @@ class SimGround(Ground):
         # It outlives its agents, as a container runtime does.
         if self._runtime is None:
             self._runtime = SimRuntime(clock)
+            # Pods of the suite have no node; it is as large as this machine.
+            self._runtime.describe_cpus("", CPUSet(os.sched_getaffinity(0)))
         return self._runtime
 
     def run(self, play: Callable[[Clock], Awaitable[None]]) -> None:

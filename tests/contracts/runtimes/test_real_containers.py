@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
 
-from nodeward.kubelet.runtime.interface import ContainerStarted, Mount
-from tests.contracts.runtimes.ground import Act, Ground, Scene
+import pytest
+
+from nodeward.kubelet.runtime.interface import ContainerStarted, ExecRequest, Mount, ResourcesApplied
+from nodeward.kubelet.runtime.resources import ContainerResources
+from tests.contracts.runtimes.ground import LOOK, Act, Ground, Scene
+from tests.patience import PATIENCE_SECONDS
 
 _LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) ([FP]) (.*)")
 
@@ -251,5 +256,42 @@ def test_ports_of_a_real_pod_can_be_reached_from_its_machine(real: Ground) -> No
     async def play(scene: Scene) -> None:
         pod, _ = await scene.running()
         assert scene.runtime.forward_address(pod) == "127.0.0.1"
+
+    real.play(play)
+
+
+#: Says again and again which CPUs it may use itself, and which a new child.
+_CPUS = "sed -n 's/^Cpus_allowed_list:[^0-9]*/cpus /p'"
+_TELLS_CPUS = Act(
+    script=f"echo ready; while :; do {_CPUS} /proc/$$/status /proc/self/status; sleep 0.05; done"
+)
+_MANY = 10
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs to move between")
+def test_a_running_container_and_what_it_starts_use_the_cpus_that_were_applied(real: Ground) -> None:
+    first, second = (str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:2])
+
+    async def play(scene: Scene) -> None:
+        pod = scene.pod(_TELLS_CPUS)
+        await scene.sandbox(pod)
+        await scene.started(pod, cpuset=first)
+        log = scene.request(pod).log_path
+
+        async def lines(count: int) -> list[str]:
+            """What the container said, once that is so many lines."""
+            async with scene.clock.timeout(PATIENCE_SECONDS):
+                while len(found := [text for _, _, text in said(log)][1:]) < count:
+                    await scene.clock.sleep(LOOK)
+            return found
+
+        assert set(await lines(_MANY)) == {f"cpus {first}"}
+        scene.runtime.update_resources(pod.metadata.uid, "c0", ContainerResources(cpuset=second))
+        await scene.heard.wait_for(ResourcesApplied)
+        inside = ExecRequest(pod.metadata.uid, "c0", ("sh", "-c", f"{_CPUS} /proc/self/status"))
+        assert (await scene.runtime.exec_sync(inside, PATIENCE_SECONDS)).output.decode() == f"cpus {second}\n"
+        # What it said until now may be from before.
+        before = len(await lines(0)) + 2
+        assert set((await lines(before + _MANY))[before:]) == {f"cpus {second}"}
 
     real.play(play)

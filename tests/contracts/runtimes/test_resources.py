@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from nodeward.api.core_v1.container import ResourceRequirements
 from nodeward.base.quantity import Quantity
 from nodeward.kubelet.runtime.interface import ResourcesApplied, ResourcesRefused
@@ -74,6 +76,36 @@ def test_a_cpu_set_that_is_none_is_refused_and_changes_nothing(ground: Ground) -
         assert not scene.heard.of(ResourcesApplied)
         (found,) = await scene.another_agent()
         assert agrees(found.containers[0].resources, ContainerResources(2, 0, 0, "0"))
+
+    ground.play(play)
+
+
+@pytest.mark.parametrize("cpuset", ["4000", "0,4000"])
+def test_cpus_the_machine_lacks_are_refused_and_the_old_ones_stay(ground: Ground, cpuset: str) -> None:
+    async def play(scene: Scene) -> None:
+        pod, _ = await scene.running(cpuset="0")
+        scene.runtime.update_resources(pod.metadata.uid, "c0", ContainerResources(cpuset=cpuset))
+        refused = await scene.heard.wait_for(ResourcesRefused, uid=pod.metadata.uid, container="c0")
+        assert refused.reason
+        assert not scene.heard.of(ResourcesApplied)
+        (found,) = await scene.another_agent()
+        assert found.containers[0].resources is not None
+        assert found.containers[0].resources.cpuset == "0"
+        # Nothing is left of the attempt: the next command counts.
+        scene.runtime.update_resources(pod.metadata.uid, "c0", ContainerResources(cpuset=""))
+        assert (await scene.heard.wait_for(ResourcesApplied)).resources.cpuset == ""
+
+    ground.play(play)
+
+
+@pytest.mark.parametrize("cpuset", ["4000", "0,4000"])
+def test_a_container_does_not_start_on_cpus_the_machine_lacks(ground: Ground, cpuset: str) -> None:
+    async def play(scene: Scene) -> None:
+        pod = scene.pod(SERVES)
+        await scene.sandbox(pod)
+        failed = await scene.failed(scene.request(pod, cpuset=cpuset))
+        assert failed.reason in ("CreateContainerError", "RunContainerError")
+        assert failed.message
 
     ground.play(play)
 

@@ -13,7 +13,10 @@ from nodeward.api import codec
 from nodeward.api.core_v1.cluster import ConfigMap, Event, Secret
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.meta import ObjectMeta
+from nodeward.kubelet.cpu.topology import CPUDescription
+from nodeward.kubelet.node.specification import NodeModel
 from nodeward.kubelet.runtime.interface import ExecRequest
+from nodeward.kubelet.runtime.resources import ContainerResources
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.transport import Request, Response
 from nodeward.machinery.virtual_loop import run_virtual
@@ -65,6 +68,48 @@ async def run(each: Hosted, name: str = "p", volumes: Any = (), **container: Any
 async def output(each: Hosted, pod: Pod, *command: str) -> tuple[int, str]:
     result = await each.runtime.exec_sync(ExecRequest(pod.metadata.uid, "c", command), 10)
     return result.exit_code, result.output.decode()
+
+
+@pytest.mark.parametrize(
+    ("command", "before", "after"),
+    [
+        (("cat", "/sys/fs/cgroup/cpuset.cpus.effective"), "0-39\n", "1-2,33\n"),
+        (
+            ("grep", "Cpus_allowed_list", "/proc/1/status"),
+            "Cpus_allowed_list:\t0-39\n",
+            "Cpus_allowed_list:\t1-2,33\n",
+        ),
+        (
+            ("grep", "Cpus_allowed:", "/proc/self/status"),
+            "Cpus_allowed:\tff,ffffffff\n",
+            "Cpus_allowed:\t2,00000006\n",
+        ),
+        (
+            ("taskset", "-cp", "1"),
+            "pid 1's current affinity list: 0-39\n",
+            "pid 1's current affinity list: 1-2,33\n",
+        ),
+        (
+            ("taskset", "-p", "1"),
+            "pid 1's current affinity mask: ffffffffff\n",
+            "pid 1's current affinity mask: 200000006\n",
+        ),
+        (("nproc",), "40\n", "3\n"),
+    ],
+)
+def test_a_command_sees_the_cpus_of_its_container(command: tuple[str, ...], before: str, after: str) -> None:
+    async def main(clock: VirtualClock) -> None:
+        topology = CPUDescription(sockets=2, cores_per_numa=20).topology()
+        async with hosted(clock, specification("n1", NodeModel(cpus=topology))) as each:
+            pod = await run(each)
+            assert await output(each, pod, *command) == (0, before)
+            each.runtime.update_resources(pod.metadata.uid, "c", ContainerResources(cpuset="33,1-2"))
+            assert await output(each, pod, *command) == (0, after)
+            # The node has 40: this one is refused, and nothing changes.
+            each.runtime.update_resources(pod.metadata.uid, "c", ContainerResources(cpuset="1,40"))
+            assert await output(each, pod, *command) == (0, after)
+
+    run_virtual(main)
 
 
 def listened(each: Hosted) -> list[str]:

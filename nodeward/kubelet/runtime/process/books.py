@@ -33,8 +33,8 @@ class BookedContainer:
     #: None until it runs
     started: Started | None = None
     exited: ContainerExited | None = None
-    #: the CPUs it may run on, if they were changed after its start
-    cpuset: str | None = None
+    #: the CPUs it may run on, if they were changed after its start; then those that some threads may have as well
+    cpusets: tuple[str, ...] = ()
     pinning: asyncio.Lock = field(default_factory=asyncio.Lock)
     watch: ProcessWatch | None = None
     #: when it will be killed (monotonic), once it is to stop
@@ -86,9 +86,13 @@ def image_id_of(image: str) -> str:
 
 def resources_of(container: BookedContainer) -> ContainerResources:
     """What is in force: CPUs are all that is controlled."""
+    return ContainerResources(cpuset=cpusets_of(container)[0])
+
+
+def cpusets_of(container: BookedContainer) -> tuple[str, ...]:
+    """The CPUs a container may run on, then those that some of its threads may have after a move that was cut short."""
     planned = container.plan["cpus"] if container.plan is not None else []
-    cpuset = container.cpuset if container.cpuset is not None else str(CPUSet(planned))
-    return ContainerResources(cpuset=cpuset)
+    return container.cpusets or (str(CPUSet(planned)),)
 
 
 def found_pod(pod: BookedPod) -> FoundPod:

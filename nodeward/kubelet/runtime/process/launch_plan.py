@@ -16,6 +16,7 @@ from nodeward.kubelet.runtime.interface import ContainerRequest
 from nodeward.kubelet.runtime.process.notes import Plan
 from nodeward.kubelet.runtime.process.rootfs import NONE
 from nodeward.kubelet.runtime.process.tree import MARK
+from nodeward.kubelet.runtime.resources import usable_cpuset
 
 USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 USUAL_TERMINATION_LOG: Final = "/dev/termination-log"
@@ -33,8 +34,8 @@ class Unfit(Exception):
         self.reason = reason
 
 
-def plan_of(request: ContainerRequest, container_id: str, way: str) -> Plan:
-    """How to run it, with mounts of its own in the way this machine allows."""
+def plan_of(request: ContainerRequest, container_id: str, way: str, present: CPUSet) -> Plan:
+    """How to run it, with mounts of its own in the way this machine allows. present: the CPUs of the machine."""
     container = request.container
     user, group = _user(request)
     mounts = [(each.source, each.target, each.is_read_only, list(each.options)) for each in request.mounts]
@@ -51,7 +52,7 @@ def plan_of(request: ContainerRequest, container_id: str, way: str) -> Plan:
         working_dir=container.working_dir,
         mounts=mounts,
         way=way,
-        cpus=_cpus(request.cpuset),
+        cpus=_cpus(request.cpuset, present),
         user=user,
         group=group,
         stop_signal=_stop_signal(request),
@@ -107,9 +108,9 @@ def _user(request: ContainerRequest) -> tuple[int | None, int | None]:
     return user, group
 
 
-def _cpus(text: str) -> list[int]:
+def _cpus(text: str, present: CPUSet) -> list[int]:
     try:
-        return list(CPUSet.parse(text))
+        return list(CPUSet.parse(usable_cpuset(text, present)))
     except CPUSetError as error:
         raise Unfit("CreateContainerError", f"cpuset {text!r}: {error}") from None
 

@@ -6,7 +6,7 @@
 | `lock` | held by the supervisor while it lives | whoever can lock it knows that the supervisor is gone |
 | `started` | the supervisor, once the command runs | process numbers, and when |
 | `exited` | the supervisor, at the end; the agent, if the supervisor is gone without | how it ended |
-| `cpuset` | the agent, when CPUs were changed | those it may run on now |
+| `cpuset` | the agent, when CPUs are changed | a list: those it may run on now, then those it is moved to |
 | `root` | | an empty directory the container's file system is built on |
 
 What must stay true: a file is there whole or not at all; `exited` is written at most once, by whoever holds the lock.

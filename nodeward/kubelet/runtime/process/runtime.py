@@ -42,11 +42,12 @@ from nodeward.kubelet.runtime.interface import (
     SandboxFailed,
     SandboxStarted,
 )
-from nodeward.kubelet.runtime.process import keeping, launching, notes, rootfs, tree
+from nodeward.kubelet.runtime.process import container_cpus, keeping, launching, rootfs, tree
 from nodeward.kubelet.runtime.process.books import (
     ADDRESS,
     BookedContainer,
     BookedPod,
+    cpusets_of,
     exit_of,
     found_pod,
     image_id_of,
@@ -56,7 +57,7 @@ from nodeward.kubelet.runtime.process.execing import ProcessExec, start_exec
 from nodeward.kubelet.runtime.process.launch_plan import Unfit, plan_of
 from nodeward.kubelet.runtime.process.notes import STARTED, Plan, Started
 from nodeward.kubelet.runtime.process.waiting import ProcessWatch, read_all
-from nodeward.kubelet.runtime.resources import ContainerResources, plain_cpuset
+from nodeward.kubelet.runtime.resources import ContainerResources, usable_cpuset
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.eager import own_task
 
@@ -95,7 +96,8 @@ class ProcessRuntime:
         self._lock = -1
         self._nursery = launching.Nursery()
         self._is_found = False
-        self._all_cpus: tuple[int, ...] = ()
+        #: those this process may use, and so its containers
+        self._all_cpus = CPUSet.EMPTY
         #: what is let end when the agent goes, starts and removals of the dead, and what is not
         self._unfinished: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -115,7 +117,7 @@ class ProcessRuntime:
             raise WorldError(f"another agent has its containers in {self._root}") from None
         self._lock = lock
         self._listener = listener
-        self._all_cpus = tuple(sorted(os.sched_getaffinity(0)))
+        self._all_cpus = CPUSet(os.sched_getaffinity(0))
         if self._may_mount:
             self._way = await asyncio.to_thread(launching.possible_way, self._root)
         if self._way == rootfs.NONE:
@@ -169,7 +171,7 @@ class ProcessRuntime:
             container = BookedContainer(
                 each.directory, plan["name"], plan["id"], plan["attempt"], plan["image"], plan, each.started
             )
-            container.cpuset = notes.read(each.directory, notes.CPUSET)
+            container.cpusets = container_cpus.read_note(each.directory)
             pod.containers[container.id] = container
             if each.exited is not None:
                 container.exited = exit_of(kept.uid, container, each.exited)
@@ -250,7 +252,7 @@ class ProcessRuntime:
             self._tell(ResourcesApplied(uid, container, found.id, resources_of(found)))
             return
         try:
-            cpuset = plain_cpuset(resources.cpuset)
+            cpuset = usable_cpuset(resources.cpuset, self._all_cpus)
         except CPUSetError as error:
             self._tell(ResourcesRefused(uid, container, f"cpuset {resources.cpuset!r}: {error}"))
             return
@@ -263,9 +265,11 @@ class ProcessRuntime:
         found = pod.latest(request.container) if pod is not None else None
         if found is None or found.started is None or found.exited is not None:
             raise WorldError(f"container {request.container!r} does not run")
-        session = await start_exec(
-            self._clock, request, found.directory, found.started["pid"], self._has_pidfd
-        )
+        # A command that starts while its container is moved would take the old CPUs along.
+        async with found.pinning:
+            session = await start_exec(
+                self._clock, request, found.directory, found.started["pid"], self._has_pidfd
+            )
         found.execs = [each for each in found.execs if not each.ended.is_set()]
         found.execs.append(session)
         if found.over.is_set():
@@ -303,20 +307,22 @@ class ProcessRuntime:
     async def _pin(self, uid: str, container: BookedContainer, pid: int, cpuset: str) -> None:
         """Commands of one container are carried out in the order they came."""
         async with container.pinning:
+            known = cpusets_of(container)
             try:
-                cpus = tuple(CPUSet.parse(cpuset)) or self._all_cpus
-                await asyncio.to_thread(tree.pin, pid, container.id, cpus)
-                notes.write(container.directory, notes.CPUSET, cpuset)
+                await asyncio.to_thread(
+                    container_cpus.move, container.directory, pid, container.id, cpuset, known, self._all_cpus
+                )
             except OSError as error:
                 why = f"cannot run on CPUs {cpuset}: {error.strerror}"
+                container.cpusets = container_cpus.with_tried(known, cpuset)
                 self._tell(ResourcesRefused(uid, container.name, why))
                 return
-            container.cpuset = cpuset
+            container.cpusets = (cpuset,)
             self._tell(ResourcesApplied(uid, container.name, container.id, resources_of(container)))
 
     async def _start(self, pod: BookedPod, container: BookedContainer, request: ContainerRequest) -> None:
         try:
-            plan = container.plan = plan_of(request, container.id, self._way)
+            plan = container.plan = plan_of(request, container.id, self._way, self._all_cpus)
             kind, value = await self._launch(container.directory, plan)
         except Unfit as error:
             self._not_started(pod, container, error.reason, str(error))

@@ -6,6 +6,7 @@ which there is one a container: nothing heavy here.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Iterable, Iterator
@@ -96,29 +97,30 @@ def kill_all(pids: Iterable[int], number: int = signal.SIGKILL) -> None:
             continue  # it is gone, or became somebody else's
 
 
-def pin(root: int, container_id: str, cpus: Iterable[int]) -> None:
+def pin(root: int, container_id: str, cpus: Iterable[int], before: Iterable[Iterable[int]]) -> None:
     """Let a process, all below it and all that carry the mark run on these CPUs only, in all their threads.
 
-    Affinity belongs to a thread and is inherited: whoever forks while we walk may be missed, so it is repeated until
-    a walk meets nobody new. Raises OSError when the machine has none of the CPUs.
+    before: the sets they were allowed so far. A thread that chose some of these CPUs for itself keeps its choice as far
+    as the new CPUs include it. Affinity belongs to a thread and is inherited: whoever forks while this walks may be
+    missed, so it is repeated until a walk finds nobody to move. Raises OSError when the machine has none of the CPUs,
+    or when the tree grows faster than it can be walked.
     """
-    wanted = set(cpus)
-    done: set[int] = set()
+    wanted, old = set(cpus), [set(each) for each in before]
     for _ in range(_MOST_WALKS):
-        threads = [
-            thread
-            for pid in (root, *descendants(root), *marked(container_id))
-            for thread in _threads(pid)
-            if thread not in done
-        ]
-        if not threads:
+        moved = 0
+        for pid in dict.fromkeys((root, *descendants(root), *marked(container_id))):
+            for thread in _threads(pid):
+                try:
+                    allowed = os.sched_getaffinity(thread)
+                    chosen = wanted if allowed in old else (allowed & wanted) or wanted
+                    if chosen != allowed:
+                        os.sched_setaffinity(thread, chosen)
+                        moved += 1
+                except ProcessLookupError:
+                    continue
+        if not moved:
             return
-        for thread in threads:
-            done.add(thread)
-            try:
-                os.sched_setaffinity(thread, wanted)
-            except ProcessLookupError:
-                continue
+    raise OSError(errno.EAGAIN, f"there are new threads after {_MOST_WALKS} walks")
 
 
 def _threads(pid: int) -> list[int]:

@@ -84,6 +84,12 @@ class Stage:
         """Until no process of these containers is left."""
         await self.until(lambda: not any(tree.marked(each) for each in ids))
 
+    async def another_agent(self) -> None:
+        """The agent ends, and the next one finds what runs."""
+        await self.runtime.stop()
+        await self.runtime.start(self.heard)
+        await self.runtime.recover()
+
     async def end(self) -> None:
         for pod in await self.runtime.recover():
             self.runtime.remove_pod(pod.uid)

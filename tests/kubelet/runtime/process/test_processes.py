@@ -16,14 +16,11 @@ from nodeward.kubelet.runtime.interface import (
     ContainerStarted,
     Mount,
     PodGone,
-    ResourcesRefused,
 )
 from nodeward.kubelet.runtime.process import tree
-from nodeward.kubelet.runtime.resources import ContainerResources
 from tests.kubelet.runtime.process.pods import WAITS, Stage, on_stage, pod_of, request_of
 
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can run a container as another user")
-needs_two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs to move between")
 
 
 def test_a_container_that_does_nothing_waits_for_its_end(tmp_path: Path) -> None:
@@ -98,40 +95,6 @@ def test_root_runs_a_container_as_the_user_it_asks_for(tmp_path: Path) -> None:
         )
         assert (await stage.exited(pod)).message == "bye\n"
         assert [line.rsplit(" ", 1)[1] for line in stage.log(pod).splitlines()] == ["65534", "65533", "65533"]
-
-    on_stage(tmp_path, play)
-
-
-@needs_two_cpus
-def test_the_cpus_of_a_running_container_change_in_all_its_processes(tmp_path: Path) -> None:
-    first, second = sorted(os.sched_getaffinity(0))[:2]
-
-    async def play(stage: Stage) -> None:
-        pod, started = await stage.run(f"sleep 1000 & {WAITS}", cpuset=str(first))
-        assert all(os.sched_getaffinity(pid) == {first} for pid in tree.marked(started.id))
-        stage.runtime.update_resources(pod.metadata.uid, "c", ContainerResources(cpuset=str(second)))
-        await stage.until(lambda: all(_cpus(pid) in ({second}, set()) for pid in tree.marked(started.id)))
-        assert await stage.shell(pod, "grep Cpus_allowed_list /proc/self/status | cut -f 2") == f"{second}\n"
-        stage.runtime.update_resources(pod.metadata.uid, "c", ContainerResources(cpuset=""))
-        everything = os.sched_getaffinity(0)
-        await stage.until(lambda: all(_cpus(pid) in (everything, set()) for pid in tree.marked(started.id)))
-
-    on_stage(tmp_path, play)
-
-
-def test_cpus_that_are_not_there_are_refused(tmp_path: Path) -> None:
-    async def play(stage: Stage) -> None:
-        pod, started = await stage.run(WAITS)
-        before = [os.sched_getaffinity(pid) for pid in tree.marked(started.id)]
-        for number, cpus in enumerate(("9000", "nonsense"), 1):
-            stage.runtime.update_resources(pod.metadata.uid, "c", ContainerResources(cpuset=cpus))
-            refused = await stage.heard.wait_for(ResourcesRefused, number)
-            assert cpus in refused.reason
-        assert [os.sched_getaffinity(pid) for pid in tree.marked(started.id)] == before
-        failing = pod_of("f")
-        stage.runtime.start_sandbox(failing)
-        stage.runtime.start_container(request_of(failing, WAITS, cpuset="9000"))
-        assert (await stage.heard.wait_for(ContainerFailed, uid="f")).reason == "CreateContainerError"
 
     on_stage(tmp_path, play)
 
@@ -282,10 +245,3 @@ def test_sessions_leave_no_files_and_no_processes(tmp_path: Path) -> None:
         assert tree.marked(started.id) == []
 
     on_stage(tmp_path, play)
-
-
-def _cpus(pid: int) -> set[int]:
-    try:
-        return os.sched_getaffinity(pid)
-    except ProcessLookupError:
-        return set()
