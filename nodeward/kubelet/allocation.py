@@ -45,10 +45,14 @@ class Allocation:
         is_new = pod.metadata.uid not in admitted
         capacity = self.capacity if is_new else NodeCapacity()
         gates = self._specification.settings.gates
-        node = node or bare_node(self._specification)
-        refusal = admit(pod, node, capacity, gates, self._features, is_new=is_new)
+        # As upstream: when CPUs are missing, that is the reason that is given, whatever else is wrong.
+        refusal = self._container_manager.admit(pod)
         if refusal is None:
-            refusal = self._container_manager.admit(pod)
+            node = node or bare_node(self._specification)
+            refusal = admit(pod, node, capacity, gates, self._features, is_new=is_new)
+            # Unlike upstream, which takes CPUs back later. What runs from before a restart keeps its own to the end.
+            if refusal is not None and is_new:
+                self._container_manager.release(pod.metadata.uid)
         if refusal is None:
             admitted.add(pod)
         else:

@@ -49,7 +49,7 @@ class ContainerManager(Protocol):
         ...
 
     def has_exclusive_cpus(self, uid: str, container: str) -> bool:
-        """Whether CPUs are the container's own; then it has no CPU quota."""
+        """Whether CPUs are the container's own; then it has no CPU quota (`kernel_resources`, has_quota)."""
         ...
 
     def assigned_cpuset(self, uid: str, container: str) -> str:
@@ -64,12 +64,20 @@ class ContainerManager(Protocol):
         """Whether a container still has CPUs that its new size does not include: its status shows the old size."""
         ...
 
+    def on_pods_known(self) -> None:
+        """Learn that all pods of the node were seen after the kubelet's start: what others held is free."""
+        ...
+
     def on_runtime_event(self, event: RuntimeEvent) -> None:
         """Learn what the runtime did with a container of this node."""
         ...
 
     def cpu_map(self, now_ns: int) -> CPUMap | None:
         """The CPUs of the node by owner; None: no container has CPUs of its own. `now_ns` is monotonic."""
+        ...
+
+    def stop(self) -> None:
+        """The kubelet stops: containers run on where they are, and no more is done for them."""
         ...
 
 
@@ -102,11 +110,17 @@ class SharedCPUs:
     def is_held(self, uid: str, container: str) -> bool:
         return False
 
+    def on_pods_known(self) -> None:
+        pass
+
     def on_runtime_event(self, event: RuntimeEvent) -> None:
         pass
 
     def cpu_map(self, now_ns: int) -> CPUMap | None:
         return None
+
+    def stop(self) -> None:
+        pass
 
 
 SHARED_CPUS: Final = SharedCPUs()

@@ -30,11 +30,13 @@ async def container_request(
     attempt: int,
     allocated: ResourceRequirements | None = None,
     cpuset: str = "",
+    *,
+    has_cpu_quota: bool = True,
 ) -> ContainerRequest:
     """The request of one container. `current` gives the pod with the status its node knows: addresses are in it.
 
     `allocated`: what the node has promised the container, if that may differ from its spec. `cpuset`: the CPUs
-    it may run on.
+    it may run on. `has_cpu_quota`: False if they are its own.
     """
     container = container_of(pod, name)
     _check_user(pod, container)
@@ -56,6 +58,7 @@ async def container_request(
         args=expand_all(container.args, env),
         mounts=mounts,
         cpuset=cpuset,
+        has_cpu_quota=has_cpu_quota,
         log_path=log_path,
         termination_log=termination_log,
     )

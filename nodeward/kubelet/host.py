@@ -25,7 +25,9 @@ from nodeward.base.errors import WorldError
 from nodeward.base.invariant import InvariantBroken
 from nodeward.features.declared import FRAMEWORK, Framework
 from nodeward.kubelet.agent import Agent, ManagedPod
-from nodeward.kubelet.container_manager import SHARED_CPUS
+from nodeward.kubelet.agent_pods import AgentPods
+from nodeward.kubelet.cpu.policy_setup import make_container_manager
+from nodeward.kubelet.cpu.static_cpus import ManagerParts
 from nodeward.kubelet.kubelet_events import KubeletEvents
 from nodeward.kubelet.metrics import KubeletMetrics
 from nodeward.kubelet.mirror_pods import mirrored_uid
@@ -110,6 +112,7 @@ class Host:
             on_update=lambda _, new: self.nodes.on_node_changed(new),
             on_delete=lambda node: self.nodes.on_node_deleted(node.metadata.name),
         )
+        self._parts = ManagerParts(clock, self._wheel, runtime, self.metrics.cpus)
         self._features: dict[int, tuple[NodeModel, DeclaredFeatures]] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_ready = asyncio.Event()
@@ -182,16 +185,23 @@ class Host:
     # -- nodes
 
     def add_node(self, specification: NodeSpecification, services: NodeServices | None = None) -> Agent:
-        """Start a kubelet. `services`: other ones than the host's machines would give it."""
-        model = specification.model
+        """Start a kubelet. `services`: other ones than the host's machines would give it.
+
+        Raises `ConfigError`, or what is wrong with the node's CPU manager state file.
+        """
+        model, name = specification.model, specification.name
+        services = services or self.machines.services(specification)
+        pods = AgentPods(name, self.nodes.agents)
         agent = Agent(
             specification,
             self._features_of(model),
             _rules_of(specification),
             self._clock.monotonic_ns(),
-            services or self.machines.services(specification),
-            SHARED_CPUS,
+            services,
+            make_container_manager(specification, services, pods, self._parts),
         )
+        if name in self.nodes.agents:
+            self.nodes.agents[name].container_manager.stop()
         self.nodes.add(agent)
         return agent
 
@@ -204,6 +214,7 @@ class Host:
         agent = self.nodes.remove(name)
         if agent is None:
             return
+        agent.container_manager.stop()
         left = [*agent.pods]
         self.pods.forget_agent(agent)
         present = {pod.metadata.uid for pod in self._pod_informer.by_index(_BY_NODE, name)}
@@ -285,6 +296,7 @@ class Host:
             pods, key=lambda pod: (is_new[pod.metadata.uid], pod.metadata.creation_timestamp or "")
         ):
             self._pod_seen(pod)
+        agent.container_manager.on_pods_known()
         for uid, managed in agent.pods.items():
             if is_static(managed.life.pod):
                 self.pods.status.enqueue(uid)

@@ -86,7 +86,9 @@ class LocalServices:
         model = specification.model
         objects, allocatable = ObjectCache(client, clock), model.allocatable()
         version = ".".join(model.kubelet_version.removeprefix("v").split(".")[:2])
-        self.admitted: Final = AdmittedPods(RealDisk(root))
+        self.has_disk: Final = True
+        self.disk: Final = RealDisk(root)
+        self.admitted: Final = AdmittedPods(self.disk)
         sources = Sources(objects, Tokens(client, clock, chance), allocatable, assigned_cpus)
         self.volumes: Final = DiskVolumeManager(root, logs, clock, sources)
         around = EnvironmentSources(objects, allocatable, specification.addresses, self.volumes.read_file)

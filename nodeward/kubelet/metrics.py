@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from nodeward.kubelet.cpu.cpu_metrics import CPUMetrics
 from nodeward.kubelet.pods.container_life import ContainerRole, State
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
 from nodeward.kubelet.runtime.interface import ContainerFailed, ContainerStarted, RuntimeEvent, SandboxFailed
@@ -58,6 +59,7 @@ class KubeletMetrics:
             "Containers whose start failed.",
             ("container_type", "code"),
         )
+        self.cpus: Final = CPUMetrics(metrics)
         self._pods: list[Callable[[], Iterable[PodLifecycle]]] = []
         gauge("kubelet_running_pods", "Pods with a running sandbox.", (), self._running_pods)
         gauge("kubelet_running_containers", "Containers, by state.", ("container_state",), self._containers)

@@ -13,6 +13,7 @@ from typing import Protocol
 from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.config.settings import GateProbe
+from nodeward.kubelet.disk import Disk
 from nodeward.kubelet.downward import AssignedCPUs
 from nodeward.kubelet.environment import EnvironmentResolver
 from nodeward.kubelet.hook_runner import HookRunner
@@ -55,6 +56,16 @@ class ContainerLogs(Protocol):
 
 class NodeServices(Protocol):
     """The services of one node."""
+
+    @property
+    def has_disk(self) -> bool:
+        """Whether anything was ever written for the node; asking makes no disk."""
+        ...
+
+    @property
+    def disk(self) -> Disk:
+        """The node's own files."""
+        ...
 
     @property
     def admitted(self) -> AdmittedPods:

@@ -198,7 +198,7 @@ class PodWorkers:
             self._runtime.start_sandbox(pod, logs)
 
     async def _start_container(self, managed: ManagedPod, name: str, attempt: int) -> None:
-        life, services = managed.life, managed.agent.services
+        life, services, cpus = managed.life, managed.agent.services, managed.agent.container_manager
         try:
             request = await container_request(
                 services.volumes,
@@ -208,7 +208,8 @@ class PodWorkers:
                 name,
                 attempt,
                 life.allocated(name),
-                managed.agent.container_manager.cpuset(managed.uid, name),
+                cpus.cpuset(managed.uid, name),
+                has_cpu_quota=not cpus.has_exclusive_cpus(managed.uid, name),
             )
         except WorldError as error:
             reason = error.reason if isinstance(error, NotConfigured) else CONFIG_ERROR

@@ -213,7 +213,9 @@ class Metrics:
                     timed.add_metric(values, histogram.buckets(), histogram.total)
                 yield timed
             else:
-                family = CounterMetricFamily if isinstance(metric, Counter) else GaugeMetricFamily
+                # The library would add _total to the name of a counter that has none; a few of Kubernetes' have none.
+                is_counter = isinstance(metric, Counter) and metric.name.endswith("_total")
+                family = CounterMetricFamily if is_counter else GaugeMetricFamily
                 counted = family(metric.name, metric.text, labels=metric.labels)
                 for values, value in metric.values.items():
                     counted.add_metric(values, value)

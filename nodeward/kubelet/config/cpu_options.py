@@ -33,7 +33,7 @@ _APART: Final = (
     (UNCORE_CACHE, ACROSS_CORES),
     (UNCORE_CACHE, ACROSS_NUMA),
 )
-_TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
+TRUE_TEXTS: Final = ("1", "t", "T", "true", "TRUE", "True")
 _FALSE: Final = ("0", "f", "F", "false", "FALSE", "False")
 
 CPU_POLICIES: Final = ("none", "static")
@@ -76,8 +76,8 @@ def read_cpu_options(
             continue
         if name == SCALE_DELAY:
             delay = _delay(f"{at}.{name}", value, gates, problems)
-        elif value in _TRUE or value in _FALSE:
-            on[name] = value in _TRUE
+        elif value in TRUE_TEXTS or value in _FALSE:
+            on[name] = value in TRUE_TEXTS
         else:
             why = f'strconv.ParseBool: parsing "{value}": invalid syntax; want "true" or "false"'
             problems.say(f"{at}.{name}", f'bad value for option "{name}": {why}')
@@ -131,7 +131,7 @@ def check_topology_options(options: Mapping[str, str], problems: Problems) -> No
     for name, value in options.items():
         at = f"topologyManagerPolicyOptions.{name}"
         if name == _CLOSEST:
-            if value not in (*_TRUE, *_FALSE):
+            if value not in (*TRUE_TEXTS, *_FALSE):
                 why = f'strconv.ParseBool: parsing "{value}": invalid syntax'
                 problems.say(at, f'bad value for option "{name}": {why}; want "true" or "false"')
         elif name != _MOST_NUMA:

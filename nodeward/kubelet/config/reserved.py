@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
+from nodeward.base.cpuset import CPUSet, CPUSetError
 from nodeward.base.fielderror import render
 from nodeward.base.problems import Problems
 from nodeward.base.quantity import ZERO, Quantity, QuantityError
@@ -39,10 +40,14 @@ _KEPT: Final = {"memory.available": "memory", "nodefs.available": "ephemeral-sto
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Amounts kept back, and thresholds as they are written (`100Mi`, `10%`)."""
+    """Amounts kept back, and thresholds as they are written (`100Mi`, `10%`).
+
+    `cpus`: the CPUs of reservedSystemCPUs; their number is the amount of `cpu` then.
+    """
 
     amounts: Mapping[str, Quantity] = field(default_factory=lambda: MappingProxyType({}))
     thresholds: Mapping[str, str] = field(default_factory=lambda: DEFAULT_EVICTION)
+    cpus: CPUSet = CPUSet.EMPTY
 
     def allocatable(self, capacity: Mapping[str, Quantity]) -> dict[str, Quantity]:
         found = {}
@@ -75,13 +80,23 @@ def read_reservation(tree: Mapping[str, Any], problems: Problems) -> Reservation
             amount = _reserved(f"{field_name}.{name}", name, text, problems)
             if amount is not None:
                 amounts[name] = amounts[name] + amount if name in amounts else amount
+    cpus = _reserved_cpus(tree.get("reservedSystemCPUs", ""))
+    if cpus:
+        amounts["cpu"] = Quantity.of_int(len(cpus))
     given = tree.get("evictionHard")
     thresholds = dict(DEFAULT_EVICTION)
     if given is not None:
         fine = {signal: text for signal, text in given.items() if _is_threshold(signal, text, problems)}
         merged = {**DEFAULT_EVICTION, **fine} if tree.get("mergeDefaultEvictionSettings") else fine
         thresholds = {signal: text for signal, text in merged.items() if text not in ("0%", "100%")}
-    return Reservation(MappingProxyType(amounts), MappingProxyType(thresholds))
+    return Reservation(MappingProxyType(amounts), MappingProxyType(thresholds), cpus)
+
+
+def _reserved_cpus(text: str) -> CPUSet:
+    try:
+        return CPUSet.parse(text)
+    except CPUSetError:
+        return CPUSet.EMPTY  # `rules.check` has said what is wrong
 
 
 def _reserved(at: str, name: str, text: str, problems: Problems) -> Quantity | None:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.cpuset import CPUSet
+from nodeward.kubelet.cpu.cpu_metrics import CPUMetrics
 from nodeward.kubelet.cpu.cpu_state import CPUState
 from nodeward.kubelet.cpu.exclusive_requests import CPU
 from nodeward.kubelet.cpu.static_policy import StaticPolicy
@@ -38,7 +39,11 @@ class CPUManager:
     """
 
     def __init__(
-        self, policy: StaticPolicy, state: CPUState, active_pods: Callable[[], Collection[Pod]]
+        self,
+        policy: StaticPolicy,
+        state: CPUState,
+        active_pods: Callable[[], Collection[Pod]],
+        metrics: CPUMetrics | None = None,
     ) -> None:
         """Check the state against the machine. Raises `InvalidState`."""
         policy.start(state)
@@ -46,6 +51,7 @@ class CPUManager:
         self.state: Final = state
         self.is_ready = False
         self._active_pods: Final = active_pods
+        self._metrics: Final = metrics
         #: What the runtime was last told, by pod UID and container name.
         self._applied: dict[str, dict[str, CPUSet]] = {}
 
@@ -64,8 +70,16 @@ class CPUManager:
         self, pod: Pod, container: Container, affinity: int | None, operation: AdmitOperation
     ) -> None:
         self.clean_up()
-        if operation is AdmitOperation.ADD:
+        if operation is not AdmitOperation.ADD:
+            return
+        uid, name = pod.metadata.uid, container.name
+        is_counted = self._metrics is not None and self.policy.exclusive_cpus(pod, container) > 0
+        is_new = self.state.assigned(uid, name) is None
+        try:
             self.policy.allocate(self.state, pod, container, affinity)
+        finally:
+            if is_counted and self._metrics is not None:
+                self._metrics.count_pinning(self.policy, self.state.assigned(uid, name), is_new=is_new)
 
     def allocate_pod(self, pod: Pod, affinity: int | None, operation: AdmitOperation) -> None:
         self.clean_up()
@@ -80,6 +94,20 @@ class CPUManager:
     def on_applied(self, uid: str, container: str, cpus: CPUSet) -> None:
         """Record that the runtime has moved a container."""
         self._applied.setdefault(uid, {})[container] = cpus
+
+    def applied(self, uid: str, container: str) -> CPUSet | None:
+        """Return the CPUs a container was moved to last; None if that is not known."""
+        return self._applied.get(uid, {}).get(container)
+
+    def on_ended(self, uid: str, container: str) -> None:
+        """Record that a container does not run: its next instance starts on what it is given then."""
+        self._applied.get(uid, {}).pop(container, None)
+
+    def release(self, uid: str) -> None:
+        """Return the CPUs of a pod of which nothing runs."""
+        for container in list(self.state.entries.get(uid, ())):
+            self.policy.remove(self.state, uid, container)
+        self._applied.pop(uid, None)
 
     def clean_up(self) -> None:
         """Return the CPUs of containers that no active pod has."""

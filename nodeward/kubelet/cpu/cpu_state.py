@@ -28,6 +28,21 @@ class CPUState:
     pod_entries: dict[str, CPUSet] = field(default_factory=dict)
     keeps_baselines: bool = False
 
+    def copy(self) -> CPUState:
+        """Return the same state, which does not change with this one."""
+        return CPUState(
+            self.default,
+            {uid: dict(each) for uid, each in self.entries.items()},
+            {uid: dict(each) for uid, each in self.baselines.items()},
+            dict(self.pod_entries),
+            self.keeps_baselines,
+        )
+
+    def restore(self, before: CPUState) -> None:
+        """Become what a copy was; the copy must not be used any more."""
+        self.default, self.entries = before.default, before.entries
+        self.baselines, self.pod_entries = before.baselines, before.pod_entries
+
     def assigned(self, uid: str, container: str) -> CPUSet | None:
         """Return the exclusive CPUs of a container; None if it runs on the shared set."""
         return self.entries.get(uid, {}).get(container)

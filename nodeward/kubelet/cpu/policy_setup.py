@@ -1,19 +1,108 @@
-"""Make the static policy of a node from the kubelet's configuration and its machine.
+"""Make the container manager of a node from the kubelet's configuration, its machine and its state file.
 
-Called when the kubelet starts, before its state file is read. `config.cpu_options` has read the options by then.
+The `Host` calls `make_container_manager` when a kubelet starts. `config.cpu_options` has read the options by then.
 
 What must stay true: the static policy never starts without reserved CPUs, because the shared set must not run empty;
-texts are upstream's.
+texts are upstream's;
+without the static policy a node costs nothing here, and has no state file.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Final
+
 from nodeward.base.cpuset import CPUSet
 from nodeward.base.errors import ConfigError
 from nodeward.base.quantity import Quantity
-from nodeward.kubelet.config.cpu_options import CpuManagerOptions
-from nodeward.kubelet.cpu.static_policy import StaticPolicy
-from nodeward.kubelet.cpu.topology import CPUTopology
+from nodeward.kubelet.config.cpu_options import TRUE_TEXTS, CpuManagerOptions
+from nodeward.kubelet.container_manager import SHARED_CPUS, ContainerManager
+from nodeward.kubelet.cpu.cpu_manager import CPUManager
+from nodeward.kubelet.cpu.node_pods import NodePods
+from nodeward.kubelet.cpu.state_store import CPUStateStore, check_foreign_state
+from nodeward.kubelet.cpu.static_cpus import ManagerParts, StaticCPUs
+from nodeward.kubelet.cpu.static_policy import InvalidState, StaticPolicy
+from nodeward.kubelet.cpu.topology import CPUDescription, CPUTopology
+from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
+from nodeward.kubelet.node_services import NodeServices
+from nodeward.kubelet.topology_manager.merging import TopologyPolicy
+from nodeward.kubelet.topology_manager.topology_admission import MOST_NUMA_NODES, TopologyManager
+
+#: Distances of NUMA nodes as Linux gives them where the firmware says nothing: to itself, and to any other.
+_NEAR: Final = 10
+_FAR: Final = 20
+
+
+def make_container_manager(
+    specification: NodeSpecification, services: NodeServices, pods: NodePods, parts: ManagerParts
+) -> ContainerManager:
+    """Return the container manager of a node whose kubelet starts.
+
+    Raises `ConfigError`, or `StateFileError` or `InvalidState` when the state file is not one of this node.
+    """
+    settings = specification.settings
+    if settings.cpu_policy != StaticPolicy.name:
+        if services.has_disk:
+            check_foreign_state(services.disk)
+        return SHARED_CPUS
+    gates = settings.gates
+    with_pod_level = gates.enabled("PodLevelResourceManagers") and gates.enabled("PodLevelResources")
+    topology = machine_topology(specification.model)
+    policy = make_static_policy(
+        topology,
+        settings.cpu_options,
+        settings.reservation.amounts.get("cpu"),
+        reserved=settings.reservation.cpus,
+        topology_policy=settings.topology_policy,
+        with_pod_level=with_pod_level,
+    )
+    store = CPUStateStore(services.disk, policy.name)
+    state = store.load(
+        keeps_baselines=gates.enabled("InPlacePodVerticalScalingExclusiveCPUs"), with_pod_level=with_pod_level
+    )
+    try:
+        cpus = CPUManager(policy, state, pods.active, parts.metrics)
+    except InvalidState as error:
+        raise InvalidState(
+            f"static policy invalid state, please drain node and remove policy state file {store.path}: {error}"
+        ) from None
+    options = settings.topology_options
+    joined = TopologyPolicy(
+        settings.topology_policy,
+        tuple(topology.numa_nodes),
+        _distances(topology),
+        prefers_closest=options.get("prefer-closest-numa-nodes", "") in TRUE_TEXTS,
+    )
+    topology_manager = TopologyManager(
+        joined,
+        [cpus],
+        scope=settings.topology_scope,
+        with_pod_level=with_pod_level,
+        most_numa_nodes=int(options.get("max-allowable-numa-nodes", MOST_NUMA_NODES)),
+    )
+    made = StaticCPUs(specification.name, settings, cpus, topology_manager, store, pods, parts)
+    made.start()
+    return made
+
+
+def machine_topology(model: NodeModel) -> CPUTopology:
+    """Return where the CPUs of a node are. Without a description each is a core of one socket. Raises `ConfigError`."""
+    if model.cpus is not None:
+        return model.cpus
+    cpus = model.capacity["cpu"].value if "cpu" in model.capacity else 0
+    if cpus < 1:
+        raise ConfigError("could not detect number of cpus")
+    return _flat_topology(cpus)
+
+
+@lru_cache(maxsize=16)
+def _flat_topology(cpus: int) -> CPUTopology:
+    return CPUDescription(cores_per_numa=cpus).topology()
+
+
+def _distances(topology: CPUTopology) -> dict[int, tuple[int, ...]]:
+    nodes = range(max(topology.numa_nodes) + 1)
+    return {node: tuple(_NEAR if other == node else _FAR for other in nodes) for node in topology.numa_nodes}
 
 
 def make_static_policy(

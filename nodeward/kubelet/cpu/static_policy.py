@@ -58,8 +58,8 @@ class StaticPolicy:
 
         with_pod_level: feature gate PodLevelResourceManagers is on.
         """
-        self._topology: Final = topology
-        self._options: Final = options
+        self.topology: Final = topology
+        self.options: Final = options
         self._with_pod_level: Final = with_pod_level
         #: CPUs that the next containers of a pod may use again; for the pod that was admitted last only.
         self._reusable: dict[str, CPUSet] = {}
@@ -87,14 +87,14 @@ class StaticPolicy:
 
     def start(self, state: CPUState) -> None:
         """Check a restored state, or make the first one. Raises `InvalidState`."""
-        usable = self.allocatable if self._options.strict_reservation else self._topology.all_cpus
+        usable = self.allocatable if self.options.strict_reservation else self.topology.all_cpus
         default = state.default
         if not default:
             if state.entries:
                 raise InvalidState("default cpuset cannot be empty")
             state.default = usable
             return
-        if self._options.strict_reservation:
+        if self.options.strict_reservation:
             if wrong := self.reserved & default:
                 raise InvalidState(
                     f"some of strictly reserved cpus: {_quoted(wrong)}"
@@ -231,8 +231,8 @@ class StaticPolicy:
         self.reuse(pod.metadata.uid, reusable | cpus if ends else reusable - cpus)
 
     def _check_smt_alignment(self, state: CPUState, wanted: int) -> None:
-        per_core = self._topology.cpus_per_core
-        if not self._options.full_pcpus_only:
+        per_core = self.topology.cpus_per_core
+        if not self.options.full_pcpus_only:
             return
         if wanted % per_core:
             why = f"requested {wanted} cpus not multiple cpus per core = {per_core}"
@@ -252,9 +252,9 @@ class StaticPolicy:
         if affinity is not None:
             nodes = numa_nodes_of(affinity)
             near = (
-                self._topology.cpus_in_sockets(self._topology.sockets_of_numa_nodes(nodes))
-                if self._options.align_by_socket
-                else self._topology.cpus_in_numa_nodes(nodes)
+                self.topology.cpus_in_sockets(self.topology.sockets_of_numa_nodes(nodes))
+                if self.options.align_by_socket
+                else self.topology.cpus_in_numa_nodes(nodes)
             )
             aligned = free & near
             taken = self._take(aligned, min(wanted, len(aligned)))
@@ -263,18 +263,18 @@ class StaticPolicy:
         return taken
 
     def _take(self, free: CPUSet, wanted: int) -> CPUSet:
-        options = self._options
+        options = self.options
         if options.distribute_across_numa:
             return take_distributed(
-                self._topology,
+                self.topology,
                 free,
                 wanted,
-                group=self._topology.cpus_per_core if options.full_pcpus_only else 1,
+                group=self.topology.cpus_per_core if options.full_pcpus_only else 1,
                 spread=options.distribute_across_cores,
                 align_by_socket=options.align_by_socket,
             )
         return take_packed(
-            self._topology,
+            self.topology,
             free,
             wanted,
             spread=options.distribute_across_cores,
@@ -283,7 +283,7 @@ class StaticPolicy:
 
     def _hints(self, free: CPUSet, reusable: CPUSet, wanted: int) -> list[TopologyHint]:
         """Return every combination of NUMA nodes that has the CPUs; those of the least possible size are preferred."""
-        nodes = self._topology.numa_nodes
+        nodes = self.topology.numa_nodes
         total = {node.id: node.bits.bit_count() for node in nodes.values()}
         matching = {node.id: (node.bits & free.bits).bit_count() for node in nodes.values()}
         must_have = {node.id for node in nodes.values() if node.bits & reusable.bits}
@@ -298,8 +298,8 @@ class StaticPolicy:
         return [TopologyHint(mask_of(each), self._is_preferred(each, smallest)) for each in found]
 
     def _is_preferred(self, combination: tuple[int, ...], smallest: int) -> bool:
-        topology = self._topology
-        if self._options.align_by_socket:
+        topology = self.topology
+        if self.options.align_by_socket:
             per_socket = len(topology.numa_nodes) // topology.socket_count
             if per_socket and len(topology.sockets_of_numa_nodes(combination)) == -(-smallest // per_socket):
                 return True

@@ -119,6 +119,10 @@ class CPUTopology:
         """Return `cpus` together with the other threads of their cores."""
         return _joined(self.cores, {self.details[cpu].core for cpu in cpus if cpu in self.details})
 
+    def shares_uncore_cache(self, cpus: CPUSet) -> bool:
+        """Whether all of some CPUs share one uncore cache."""
+        return any(not cpus.bits & ~unit.bits for unit in self.uncore_caches.values())
+
     def sockets_of_numa_nodes(self, ids: Iterable[int]) -> frozenset[int]:
         """Return the ids of the sockets that have a CPU in one of these NUMA nodes."""
         return frozenset(unit.id for each in ids for unit in self.sockets_in_numa_node.get(each, ()))

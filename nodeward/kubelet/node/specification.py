@@ -57,7 +57,7 @@ class NodeModel:
     capacity: Mapping[str, Quantity] = field(
         default_factory=lambda: _amounts(cpu="4", memory="8Gi", ephemeral_storage="100Gi")
     )
-    #: sockets, NUMA nodes, caches and cores; None: unknown, and the static policy cannot start
+    #: sockets, NUMA nodes, caches and cores; None: unknown, and each CPU counts as a core of one socket
     cpus: CPUTopology | None = None
     operating_system: str = "linux"
     architecture: str = "amd64"

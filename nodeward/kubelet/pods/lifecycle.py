@@ -347,6 +347,11 @@ class PodLifecycle:
         """Return where the latest instance of each container is."""
         return (each.state for each in self._state.lives())
 
+    def running_id(self, container: str) -> str:
+        """Return the id of a container that runs; "" if it does not."""
+        life = self._state.life(container)
+        return life.id if life is not None and life.state is State.RUNNING else ""
+
     def role_of(self, container: str) -> ContainerRole | None:
         """Return what a container is for the pod; None if the pod has none of this name."""
         life = self._state.life(container)

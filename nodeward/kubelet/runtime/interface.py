@@ -57,6 +57,8 @@ class ContainerRequest:
     log_path: str = ""
     #: where on the node the termination message is found; empty: nowhere
     termination_log: str = ""
+    #: False if the CPUs are its own: then nothing but their number limits it
+    has_cpu_quota: bool = True
 
 
 # -- events

@@ -60,15 +60,20 @@ def cpu_quota_us(milli: int) -> int:
 UNLIMITED: Final = ContainerResources(cpu_shares(0), 0, 0, "")
 
 
-def kernel_resources(requirements: ResourceRequirements, cpuset: str | None = "") -> ContainerResources:
-    """Requests and limits in the kernel's terms."""
+def kernel_resources(
+    requirements: ResourceRequirements, cpuset: str | None = "", *, has_quota: bool = True
+) -> ContainerResources:
+    """Requests and limits in the kernel's terms. `has_quota`: False for a container whose CPUs are its own."""
     requests, limits = requirements.requests, requirements.limits
     if not requests and not limits and cpuset == "":
         return UNLIMITED
     cpu_limit = limits.get("cpu", ZERO).milli_value
     cpu_request = requests["cpu"].milli_value if "cpu" in requests else cpu_limit
     return ContainerResources(
-        cpu_shares(cpu_request), cpu_quota_us(cpu_limit), limits.get("memory", ZERO).value, cpuset
+        cpu_shares(cpu_request),
+        cpu_quota_us(cpu_limit) if has_quota else None,
+        limits.get("memory", ZERO).value,
+        cpuset,
     )
 
 
@@ -95,7 +100,8 @@ def shown_resources(
     requests, limits = allocated.requests, allocated.limits
     if _differs(wanted.cpu_shares, in_force.cpu_shares):
         requests = _set(requests, "cpu", Quantity.of_milli(_milli_of_shares(in_force.cpu_shares or 0)))
-    if _differs(wanted.cpu_quota_us, in_force.cpu_quota_us):
+    # As upstream: without a quota (a container with CPUs of its own has none) the allocated limit is shown.
+    if in_force.cpu_quota_us and _differs(wanted.cpu_quota_us, in_force.cpu_quota_us):
         limits = _set(limits, "cpu", Quantity.of_milli((in_force.cpu_quota_us or 0) * 1000 // PERIOD_US))
     if _differs(wanted.memory_bytes, in_force.memory_bytes):
         limits = _set(limits, "memory", Quantity.of_int(in_force.memory_bytes or 0, Format.BINARY_SI))

@@ -233,7 +233,9 @@ class SimRuntime:
             name, f"{self._last_id:064x}", request.attempt, image, behaviour, is_init and not is_service
         )
         container.env = request.env or None
-        container.resources = kernel_resources(request.container.resources, cpuset)
+        container.resources = kernel_resources(
+            request.container.resources, cpuset, has_quota=request.has_cpu_quota
+        )
         mine.containers[name] = container
         wait_ns = behaviour.start_delay_ns
         is_present = image in images

@@ -115,9 +115,17 @@ class SimulatedServices:
         self._environment: EnvironmentResolver | None = None
 
     @property
+    def has_disk(self) -> bool:
+        return self._machines.has_disk(self._specification.name)
+
+    @property
+    def disk(self) -> MemoryDisk:
+        return self._machines.disk(self._specification.name)
+
+    @property
     def admitted(self) -> AdmittedPods:
         if self._admitted is None:
-            self._admitted = AdmittedPods(self._machines.disk(self._specification.name))
+            self._admitted = AdmittedPods(self.disk)
         return self._admitted
 
     @property
@@ -126,7 +134,7 @@ class SimulatedServices:
             shared, model = self._machines, self._specification.model
             cpus = assigned_cpus_of(model.gates, shared.assigned_cpus)
             sources = Sources(shared.objects, shared.tokens, model.allocatable(), cpus)
-            self._volumes = MemoryVolumeManager(sources, self._disk)
+            self._volumes = MemoryVolumeManager(sources, lambda: self.disk)
         return self._volumes
 
     @property
@@ -161,12 +169,9 @@ class SimulatedServices:
         return CPUSet(range(model.capacity["cpu"].value if "cpu" in model.capacity else 1))
 
     async def keep_only(self, uids: Collection[str]) -> None:
-        if self._machines.has_disk(self._specification.name):
+        if self.has_disk:
             self.admitted.keep_only(uids)
             await self.volumes.keep_only(uids)
-
-    def _disk(self) -> MemoryDisk:
-        return self._machines.disk(self._specification.name)
 
 
 class DescribedProber:

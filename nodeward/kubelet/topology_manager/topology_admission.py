@@ -31,6 +31,11 @@ class TopologyRefusal(NamedTuple):
     message: str
 
 
+def unexpected(why: str) -> TopologyRefusal:
+    """Return the refusal of a pod for a reason that no manager has a name for."""
+    return TopologyRefusal("UnexpectedAdmissionError", f"Allocate failed due to {why}, which is unexpected")
+
+
 class TopologyManager:
     """The topology manager of one node. `with_pod_level`: feature gate PodLevelResourceManagers is on."""
 
@@ -72,8 +77,7 @@ class TopologyManager:
         except ResourceRefused as error:
             return TopologyRefusal(error.reason, str(error))
         except NodewardError as error:
-            message = f"Allocate failed due to {error}, which is unexpected"
-            return TopologyRefusal("UnexpectedAdmissionError", message)
+            return unexpected(str(error))
         return None
 
     def _admit_anywhere(self, pod: Pod, operation: AdmitOperation) -> None:

@@ -69,7 +69,10 @@ def container_config(
     last_words = container.termination_message_path
     if request.termination_log and last_words not in ("", *(each.container_path for each in config.mounts)):
         config.mounts.add(container_path=last_words, host_path=request.termination_log)
-    config.linux.resources.CopyFrom(resources(pod, container, request.cpuset, settings.memory_capacity))
+    limited = resources(
+        pod, container, request.cpuset, settings.memory_capacity, has_quota=request.has_cpu_quota
+    )
+    config.linux.resources.CopyFrom(limited)
     config.linux.security_context.CopyFrom(_security(pod, container, settings, is_on_host_network))
     if target_id:
         config.linux.security_context.namespace_options.pid = TARGET

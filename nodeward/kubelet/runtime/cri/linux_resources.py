@@ -48,9 +48,11 @@ def oom_score(pod: Pod, container: Container, memory_capacity: int) -> int:
     return min(max(score, 1000 + _GUARANTEED_SCORE), _BEST_EFFORT_SCORE - 1)
 
 
-def resources(pod: Pod, container: Container, cpuset: str, memory_capacity: int) -> Any:
+def resources(
+    pod: Pod, container: Container, cpuset: str, memory_capacity: int, *, has_quota: bool = True
+) -> Any:
     """`LinuxContainerResources` of a container that is to be made."""
-    wanted = kernel_resources(container.resources, cpuset)
+    wanted = kernel_resources(container.resources, cpuset, has_quota=has_quota)
     return message("LinuxContainerResources")(
         cpu_period=PERIOD_US if wanted.cpu_quota_us else 0,
         cpu_quota=wanted.cpu_quota_us,

@@ -1,0 +1,31 @@
+"""The pods of one agent, as its container manager sees them.
+
+The `Host` makes one for each node with the static CPU manager policy. The agent is looked up by name whenever it is
+asked, because a container manager is made before its agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from nodeward.api.core_v1.pod import Pod
+from nodeward.kubelet.agent import Agent
+
+
+class AgentPods:
+    """The pods of the agent with a name."""
+
+    def __init__(self, name: str, agents: Mapping[str, Agent]) -> None:
+        self._name = name
+        self._agents = agents
+
+    def active(self) -> Collection[Pod]:
+        agent = self._agents.get(self._name)
+        if agent is None:
+            return ()
+        return [managed.life.pod for managed in agent.pods.values() if not managed.life.is_finished]
+
+    def running_id(self, uid: str, container: str) -> str | None:
+        agent = self._agents.get(self._name)
+        managed = agent.pods.get(uid) if agent is not None else None
+        return managed.life.running_id(container) or None if managed is not None else None
