@@ -1,0 +1,31 @@
+"""Why devices cannot be allocated, when the reason is more than that none are left."""
+
+from __future__ import annotations
+
+from nodeward.base.errors import NodewardError
+
+
+class AllocationError(NodewardError):
+    """The claims cannot be allocated; the message is the one Kubernetes gives.
+
+    `is_for_one_node`: another node may still be tried; otherwise the attempt ends for the pod.
+    """
+
+    def __init__(self, message: str, *, is_for_one_node: bool = False) -> None:
+        super().__init__(message)
+        self.is_for_one_node = is_for_one_node
+
+
+class SearchLimitReached(AllocationError):
+    """The search was given up: it looked at as many devices as it was allowed to."""
+
+
+class ExpressionError(NodewardError):
+    """A CEL expression does not compile, or fails on a device; the message says which and why.
+
+    `is_missing_key`: the expression reads an attribute or capacity that the device does not have.
+    """
+
+    def __init__(self, message: str, *, is_missing_key: bool = False) -> None:
+        super().__init__(message)
+        self.is_missing_key = is_missing_key
