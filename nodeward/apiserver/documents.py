@@ -39,6 +39,7 @@ class Documents:
         kubernetes_version: str,
         address: str,
         checks: list[Check],
+        readiness_checks: list[Check],
         tokens: TokenSettings | None,
         measure: Callable[[], Awaitable[None]],
     ) -> None:
@@ -51,6 +52,7 @@ class Documents:
         self._measure = measure
         self._openapi = OpenApi(env.scheme, kubernetes_version)
         self.is_shutting_down = False
+        self._readiness_checks = [*readiness_checks, ("shutdown", lambda: not self.is_shutting_down)]
 
     async def serve(self, call: Call) -> Answer:
         """Return the document at a path; 404 if there is none."""
@@ -132,7 +134,7 @@ class Documents:
     # -- health
 
     def _health(self, call: Call, prefix: str, name: str) -> Answer:
-        checks = self._checks + [("shutdown", lambda: not self.is_shutting_down)] * (prefix == "/readyz")
+        checks = self._checks + self._readiness_checks * (prefix == "/readyz")
         if name:
             checks = [check for check in checks if check[0] == name]
             if not checks:

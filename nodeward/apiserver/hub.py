@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from nodeward.api.errors import timeout, too_large_resource_version, unavailable
 from nodeward.api.scheme import Kind, Scheme
 from nodeward.apiserver.cache import ResourceCache, ResourceChange
+from nodeward.apiserver.store_health import StoreHealth
 from nodeward.base.errors import NodewardError
 from nodeward.base.invariant import invariant
 from nodeward.machinery.clock import Clock, Timer
@@ -65,6 +66,7 @@ class Hub:
     ) -> None:
         """Make empty caches. `readers`: per kind, converts stored bytes to what this server's version shows."""
         self.store = store
+        self.health = StoreHealth(store, clock)
         self._readers = readers or {}
         self.revision = 0
         self._clock = clock
@@ -93,6 +95,7 @@ class Hub:
         for name, objects in self._by_resource(page).items():
             for key, value, revision in objects:
                 self._caches[name].load(key, value, revision)
+        self.health.start()
         self._pump = asyncio.create_task(self._follow(), name="hub")
         self._pump.add_done_callback(self._ended)
         await self.wait_for(newest)
@@ -120,6 +123,7 @@ class Hub:
         return found
 
     async def stop(self) -> None:
+        await self.health.stop()
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
@@ -159,13 +163,13 @@ class Hub:
     async def fresh(self) -> None:
         """Wait until the caches are at least as new as the store was when this was called."""
         if self.store.is_shared:
-            await self.wait_for(await self._store_revision())
+            await self.wait_for(await self.health.revision())
 
     async def at_least(self, revision: int) -> None:
         """Wait until the caches reach `revision`; a client that asks for a future one gets an error after a while."""
         if revision <= self.revision:
             return
-        current = await self._store_revision()
+        current = await self.health.revision()
         if revision > current:
             raise too_large_resource_version(revision, current)
         await self.wait_for(revision)
@@ -199,12 +203,6 @@ class Hub:
         self._waiting_since_last_sweep = {order for _, order, _ in self._waiters}
         again = bool(self._waiters)
         self._sweeper = self._clock.call_later(PATIENCE_SECONDS, self._sweep) if again else None
-
-    async def _store_revision(self) -> int:
-        try:
-            return await self.store.revision()
-        except StoreUnavailable as error:
-            raise unavailable(f"etcdserver: {error}") from error
 
     # -- following
 

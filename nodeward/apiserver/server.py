@@ -116,6 +116,7 @@ class ApiServer:
                 ("poststarthook/start-system-namespaces-controller", lambda: not any(missing(self.env))),
                 ("poststarthook/rbac/bootstrap-roles", lambda: self._is_bootstrapped),
             ],
+            readiness_checks=[("etcd-readiness", lambda: self.hub.health.is_answering)],
             tokens=settings.tokens,
             measure=self._measure,
         )

@@ -291,9 +291,11 @@ class Writer:
     # -- the store
 
     async def _put(self, key: str, value: bytes, *, expected: int) -> WriteResult:
+        self._env.hub.health.require()
         return await self._answered(self._env.hub.store.put(key, value, expected=expected))
 
     async def _delete(self, key: str, *, expected: int) -> WriteResult:
+        self._env.hub.health.require()
         return await self._answered(self._env.hub.store.delete(key, expected=expected))
 
     async def _answered(self, writing: Awaitable[WriteResult]) -> WriteResult:
