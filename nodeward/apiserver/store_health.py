@@ -1,7 +1,7 @@
 """Whether the store answers: asked all the time where others share it, so that no request has to find out by waiting.
 
 One question is under way at a time, one per `PROBE_SECONDS`. A store that has not answered for `SILENT_SECONDS` is
-silent: requests that wait for its revision fail then, later ones fail at once (503, with the time to try again), and
+silent: requests that wait for its revision fail then, later ones fail at once with 503, and
 `/readyz` says so. The first answer ends it. A store that nobody else writes to is part of this process, and not asked.
 
 Called by `hub.py`, which asks here for the newest revision, by `writing.py` and by the readiness check of `server.py`;
@@ -79,7 +79,8 @@ class StoreHealth:
             answer.cancel()
 
     def _silence(self) -> ApiError:
-        return unavailable(f"the store does not answer: {self._why}", 1)
+        # Without a time to try again: with one, kubectl would try ten times before it tells anybody.
+        return unavailable(f"the store does not answer: {self._why}")
 
     async def _probe(self) -> None:
         while True:

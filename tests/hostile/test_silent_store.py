@@ -100,7 +100,7 @@ def test_consistent_reads_and_writes_of_a_silent_store_fail_at_once_and_others_a
                 assert await ask(method, path, body) == (503, 0), (method, path)
             _, answer = await Caller.of(server).json("GET", f"{MAPS}/a")
             assert "the store does not answer" in answer["message"]
-            assert answer["details"]["retryAfterSeconds"] == 1
+            assert "retryAfterSeconds" not in answer.get("details", {}), "kubectl would try ten times"
             assert await ask("GET", f"{MAPS}?resourceVersion=0") == (200, 0), "the caches are still there"
             calls = store.calls
             for _ in range(100):
