@@ -122,6 +122,9 @@ _WITH_STATUS: dict[str, Any] = {"subresources": (STATUS,)}
 _WORKLOAD: dict[str, Any] = {"subresources": (SCALE, STATUS), "categories": "all"}
 
 _CONNECT = ("create", "get")
+_PROXY = Subresource(
+    "proxy", ("create", "delete", "get", "patch", "update"), kind="NodeProxyOptions", is_stream=True
+)
 _POD_SUBRESOURCES = (
     Subresource("attach", _CONNECT, kind="PodAttachOptions", is_stream=True),
     Subresource("binding", ("create",), pod.Binding, kind="Binding"),
@@ -147,7 +150,7 @@ CORE = (
     _kind("", "Event", cluster.Event, short_names="ev"),
     _kind("", "LimitRange", cluster.LimitRange, short_names="limits"),
     _kind("", "Namespace", cluster.Namespace, short_names="ns", verbs=_NAMESPACE_VERBS, subresources=(Subresource("finalize", ("update",)), STATUS), **_CLUSTER),
-    _kind("", "Node", node.Node, short_names="no", **_CLUSTER, **_WITH_STATUS),
+    _kind("", "Node", node.Node, short_names="no", subresources=(_PROXY, STATUS), **_CLUSTER),
     _kind("", "PersistentVolumeClaim", volumes.PersistentVolumeClaim, short_names="pvc", **_WITH_STATUS),
     _kind("", "PersistentVolume", volumes.PersistentVolume, short_names="pv", **_CLUSTER, **_WITH_STATUS),
     _kind("", "Pod", pod.Pod, short_names="po", categories="all", subresources=_POD_SUBRESOURCES),

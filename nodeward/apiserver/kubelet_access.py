@@ -1,6 +1,6 @@
 """How the API server connects to a node's kubelet: address, port, TLS and client certificate.
 
-Used by the subresources log, exec, attach and portforward.
+Used by the subresources log, exec, attach and portforward of pods, and proxy of nodes.
 """
 
 from __future__ import annotations

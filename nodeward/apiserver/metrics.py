@@ -44,8 +44,8 @@ _SECONDS = (
 _BYTES = (1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 _LABELS = ("verb", "group", "version", "resource", "subresource", "scope", "component")
 _VERBS = {"create": "POST", "update": "PUT", "delete": "DELETE", "get": "GET", "list": "LIST"}
-#: Below pods; counted as connections, whatever the method was.
-_CONNECTING = frozenset({"attach", "exec", "log", "portforward"})
+#: Below pods and nodes; counted as connections, whatever the method was.
+_CONNECTING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
 #: label values -> value
 _Values = Mapping[tuple[str, ...], float]

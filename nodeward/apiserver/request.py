@@ -93,6 +93,7 @@ def _int(digits: str) -> int:
 #: The empty query of most requests.
 NO_QUERY = Query("")
 
+_PROXY: Final = "proxy"
 _NARROWED: Final = frozenset({"list", "watch", "deletecollection"})
 _ALL_FIELDS: Final = FieldSelector()
 _ONE = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
@@ -120,6 +121,8 @@ class Call:
     version: str = ""
     resource: str = ""
     subresource: str = ""
+    #: what follows the subresource `proxy`: a path of another server
+    proxied: str = ""
     namespace: str = ""
     name: str = ""
     user: User = ANONYMOUS_USER
@@ -207,7 +210,9 @@ def _place(call: Call, rest: list[str], scheme: Scheme) -> None:
     call.resource = rest[0]
     if len(rest) > 1:
         call.name = rest[1]
-    if len(rest) > 2:
+    if len(rest) > 2 and rest[2] == _PROXY:
+        call.subresource, call.proxied = _PROXY, "/".join(rest[3:])
+    elif len(rest) > 2:
         call.subresource = "/".join(rest[2:])
     kind = scheme.by_resource(call.group, call.version, call.resource)
     if kind is not None and not kind.is_namespaced and call.namespace and call.resource != "namespaces":

@@ -258,6 +258,16 @@ def _tolerations(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _cpus(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "node", nargs="?", default="", metavar="NODE", help="the node (default: a line for each)"
+    )
+    connection_flags(parser)
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="how to print the answer"
+    )
+
+
 def _scheduler(parser: argparse.ArgumentParser) -> None:
     connection_flags(parser, first="what --config says, ")
     parser.add_argument(
@@ -412,6 +422,14 @@ COMMANDS: Final = (
         "List the pods, workloads and claims whose tolerations use Lt or Gt, and what\n"
         "happens to each once TaintTolerationComparisonOperators is off: to be run\n"
         "before a rollback. For any cluster; nothing in it is changed.",
+    ),
+    Command(
+        "cpus",
+        "show the CPUs of nodes and who owns them (KEP-6122)",
+        "nodeward.cli.cpus",
+        _cpus,
+        "Show the CPUs of a node: sockets, NUMA nodes and cores, the owner of each CPU, and\n"
+        "which CPUs are held in a scale-down delay, until when. Nothing is changed.",
     ),
     Command(
         "report-readiness",

@@ -14,6 +14,7 @@ from nodeward.apiserver.request import Call
 from nodeward.apiserver.subresources.binding import bind
 from nodeward.apiserver.subresources.eviction import evict
 from nodeward.apiserver.subresources.log import read_log
+from nodeward.apiserver.subresources.node_proxy import read_page, refuse_writing
 from nodeward.apiserver.subresources.scale import change_scale, get_scale
 from nodeward.apiserver.subresources.stream import connect
 from nodeward.apiserver.subresources.token import issue_token
@@ -35,6 +36,8 @@ HANDLERS: dict[tuple[str, str], Handler] = {
     ("log", "get"): read_log,
     ("portforward", "create"): connect,
     ("portforward", "get"): connect,
+    ("proxy", "get"): read_page,
+    **{("proxy", verb): refuse_writing for verb in ("create", "delete", "patch", "update")},
     ("scale", "get"): get_scale,
     ("scale", "update"): change_scale,
     ("scale", "patch"): change_scale,

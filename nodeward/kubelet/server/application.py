@@ -14,6 +14,7 @@ import msgspec
 
 from nodeward.api.codec import encode
 from nodeward.base.errors import WorldError
+from nodeward.kubelet.server.cpu_page import cpu_page
 from nodeward.kubelet.server.finding import Hosts, Refused
 from nodeward.kubelet.server.log_page import container_logs
 from nodeward.kubelet.server.streams import Streams
@@ -64,6 +65,8 @@ class KubeletServer:
         match parts:
             case ["pods"] | ["runningpods"] if request.method == "GET":
                 return self._pods(only_running=parts[0] == "runningpods")
+            case ["debug", "cpus"] if request.method == "GET":
+                return cpu_page(self._hosts, self._clock, query.get("node", ""))
             case ["containerLogs", namespace, pod, container] if request.method == "GET":
                 return await container_logs(self._hosts, self._clock, namespace, pod, container, query)
             case ["exec", namespace, pod, container] | ["exec", namespace, pod, _, container]:

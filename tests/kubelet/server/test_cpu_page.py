@@ -1,0 +1,89 @@
+"""/debug/cpus of a kubelet, asked straight and through the API server's nodes/proxy; and what that passes on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from nodeward.api.errors import ApiError
+from nodeward.apiserver.auth.user import User
+from nodeward.base.errors import ConfigError
+from nodeward.cli.cpus import shown
+from nodeward.machinery.transport import Response
+from tests.kubelet.server.serving import HERE, THEN, Serving
+from tests.kubelet.server.test_pages import ask
+
+
+def proxied(served: Serving, node: str, path: str, query: str = "") -> Response:
+    return served.do(served.client.raw("GET", f"/api/v1/nodes/{node}/proxy/{path}", query))
+
+
+@pytest.mark.parametrize("node", [HERE, THEN])
+def test_policy_none_is_told_of_real_and_simulated_nodes(served: Serving, node: str) -> None:
+    wanted = {"node": node, "policy": "none"}
+    assert json.loads(ask(served, f"/debug/cpus?node={node}").body or b"") == wanted
+    assert json.loads(proxied(served, node, "debug/cpus", f"node={node}").body or b"") == wanted
+
+
+def test_a_server_of_several_nodes_wants_to_know_which_is_meant(served: Serving) -> None:
+    answer = ask(served, "/debug/cpus")
+    assert (answer.status, answer.body) == (
+        400,
+        b"this server stands for 2 nodes: say ?node=NAME; there are here, then",
+    )
+    answer = ask(served, "/debug/cpus?node=nowhere")
+    assert (answer.status, answer.body) == (404, b"no kubelet of node 'nowhere' runs here")
+
+
+def test_the_page_cannot_be_written(served: Serving) -> None:
+    assert ask(served, f"/debug/cpus?node={HERE}", method="POST").status == 404
+
+
+def test_only_who_may_read_nodes_proxy_gets_through(served: Serving) -> None:
+    someone = served.api.client("test", User("someone", groups=("system:authenticated",)))
+    with pytest.raises(ApiError) as caught:
+        served.do(someone.raw("GET", f"/api/v1/nodes/{HERE}/proxy/debug/cpus"))
+    assert caught.value.code == 403
+    assert "nodes/proxy" in str(caught.value)
+
+
+def test_the_proxy_shows_other_pages_and_passes_refusals_on(served: Serving) -> None:
+    assert proxied(served, HERE, "healthz").body == b"ok"
+    assert json.loads(proxied(served, HERE, "pods").body or b"")["kind"] == "PodList"
+    with pytest.raises(ApiError) as caught:
+        proxied(served, HERE, "no/such/page")
+    assert caught.value.code == 404
+    with pytest.raises(ApiError) as caught:
+        proxied(served, "nowhere", "healthz")
+    assert str(caught.value) == 'nodes "nowhere" not found'
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_the_proxy_only_reads(served: Serving, method: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        served.do(served.client.raw(method, f"/api/v1/nodes/{HERE}/proxy/exec/default/p/c0"))
+    assert caught.value.code == 405
+
+
+def test_no_command_can_be_run_through_the_proxy(served: Serving) -> None:
+    served.run_pod("safe", "sleep", "1000")
+    headers = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+    headers["sec-websocket-key"] = "dGhlIHNhbXBsZSBub25jZQ=="
+    path = f"/api/v1/nodes/{HERE}/proxy/exec/default/safe/c0"
+    with pytest.raises(ApiError) as caught:
+        served.do(served.client.raw("GET", path, "command=true&output=1", headers=headers))
+    assert caught.value.code == 400
+
+
+def test_the_command_prints_maps_lists_and_what_went_wrong(served: Serving) -> None:
+    text = served.do(shown(served.client, THEN, "text"))
+    assert text.startswith("node then: CPU manager policy none")
+    assert json.loads(served.do(shown(served.client, THEN, "json")))["policy"] == "none"
+    assert served.do(shown(served.client, "", "text")).splitlines()[:3] == [
+        "NODE   POLICY   CPUS   RESERVED   SHARED   EXCLUSIVE   HELD",
+        "here   none     -      -          -        -           -",
+        "then   none     -      -          -        -           -",
+    ]
+    with pytest.raises(ConfigError, match=r"^there is no node 'nowhere'$"):
+        served.do(shown(served.client, "nowhere", "text"))
