@@ -65,7 +65,9 @@ class Agent:
         "measured_gates",
         "node",
         "outcomes",
+        "pending_resizes",
         "pods",
+        "retry_resizes_ns",
         "rules",
         "services",
         "specification",
@@ -100,6 +102,9 @@ class Agent:
         #: results of gates' probes not yet looked at
         self.outcomes: dict[str, ProbeOutcome] = {}
         self.failures = 0
+        #: uids of pods whose resize is to be tried, in order; and when all are tried again at the latest (monotonic)
+        self.pending_resizes: tuple[str, ...] = ()
+        self.retry_resizes_ns = 0
         #: the readiness gates that have a gauge
         self.measured_gates: tuple[str, ...] = ()
         #: when node and lease are looked at next (monotonic); an older deadline that comes up means nothing

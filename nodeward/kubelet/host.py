@@ -297,6 +297,7 @@ class Host:
         ):
             self._pod_seen(pod)
         agent.container_manager.on_pods_known()
+        self.pods.on_pods_added(agent)
         for uid, managed in agent.pods.items():
             if is_static(managed.life.pod):
                 self.pods.status.enqueue(uid)

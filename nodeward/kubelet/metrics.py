@@ -12,6 +12,7 @@ from typing import Final
 from nodeward.kubelet.cpu.cpu_metrics import CPUMetrics
 from nodeward.kubelet.pods.container_life import ContainerRole, State
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
+from nodeward.kubelet.resize_metrics import ResizeMetrics
 from nodeward.kubelet.runtime.interface import ContainerFailed, ContainerStarted, RuntimeEvent, SandboxFailed
 from nodeward.machinery.metrics import Metrics
 
@@ -60,6 +61,7 @@ class KubeletMetrics:
             ("container_type", "code"),
         )
         self.cpus: Final = CPUMetrics(metrics)
+        self.resizes: Final = ResizeMetrics(metrics)
         self._pods: list[Callable[[], Iterable[PodLifecycle]]] = []
         gauge("kubelet_running_pods", "Pods with a running sandbox.", (), self._running_pods)
         gauge("kubelet_running_containers", "Containers, by state.", ("container_state",), self._containers)
@@ -101,6 +103,7 @@ class KubeletMetrics:
     def follow(self, pods: Callable[[], Iterable[PodLifecycle]]) -> None:
         """Show how many pods and containers there are whenever somebody looks; `pods` are those of this kubelet."""
         self._pods.append(pods)
+        self.resizes.follow(self._lives)
 
     def on_runtime_event(self, life: PodLifecycle, event: RuntimeEvent) -> None:
         """Count what started and what did not."""

@@ -48,7 +48,9 @@ class PodManager:
         self._metrics = metrics
         self._mirrors = MirrorPods(client, clock)
         self.status: Final = StatusManager(client, clock, self._mirrors, self.get)
-        self._workers = PodWorkers(clock, runtime, wheel, events, self.status.enqueue, self._forgotten)
+        self._workers = PodWorkers(
+            clock, runtime, wheel, events, metrics.resizes, self.status.enqueue, self._forgotten
+        )
         self._pods = self._workers.pods
         metrics.follow(lambda: (managed.life for managed in self._pods.values()))
         #: what ran before this host started, until its pod is seen
@@ -100,6 +102,8 @@ class PodManager:
                     agent, pod, RecordEvent("Warning", "FailedNodeDeclaredFeaturesCheck", text)
                 )
         self._workers.act(managed, lambda now: managed.life.update(pod, now))
+        if before.metadata.generation != pod.metadata.generation:
+            self._workers.resizes.on_pod_updated(managed, before)
         if _shows_other_fields(before, pod):
             self._workers.refresh_volumes(managed, pod)
 
@@ -144,24 +148,31 @@ class PodManager:
         if found is None and pod.status.phase:
             found = self._runtime.adopt(pod)
         is_over = pod.status.phase in TERMINAL
-        life = PodLifecycle(pod, self._clock.now_ns(), agent.rules, found)
+        allocated, actuated = agent.allocation.recorded(pod)
+        life = PodLifecycle(pod, self._clock.now_ns(), agent.rules, found, allocated, actuated)
         managed = ManagedPod(agent, life)
         self._workers.add(managed)
+        # What counts is what the node has promised it, whatever it asks for by now.
+        held = pod if allocated is None else life.allocated_pod()
         if not is_over and pod.metadata.deletion_timestamp is None:
-            refusal = agent.allocation.admit(pod, agent.node)
+            refusal = agent.allocation.admit(held, agent.node)
             if refusal is not None:
                 self._metrics.rejected(refusal.reason)
                 if found is not None:
-                    agent.allocation.hold(pod)  # until it has stopped
+                    agent.allocation.hold(held)  # until it has stopped
                 self._workers.act(managed, lambda now: life.reject(refusal.reason, refusal.message, now))
                 return
-            agent.allocation.hold(pod)
+            agent.allocation.hold(held)
             if found is None:
                 self._metrics.started_pods.inc()
         elif found is not None and not is_over:
-            agent.allocation.hold(pod)
+            agent.allocation.hold(held)
         self._workers.act(managed, life.start)
         self._workers.keep_volumes_fresh(managed)
+
+    def on_pods_added(self, agent: Agent) -> None:
+        """Handle the end of a kubelet's start: all pods the node had are admitted; now they may be resized."""
+        self._workers.resizes.on_pods_added(agent)
 
     def drop_strangers(
         self, agent: Agent, own: Collection[str], is_known: Callable[[FoundPod], bool]
@@ -169,6 +180,7 @@ class PodManager:
         """Remove what is left of pods that went from the API while no kubelet was there; `own` are the node's pods."""
         for uid in [uid for uid, found in self.found.items() if not is_known(found)]:
             self._runtime.remove_pod(uid)
+        agent.allocation.keep_only(own)
         self._workers.tasks.start(agent.services.keep_only(own))
 
     def forget_agent(self, agent: Agent) -> None:

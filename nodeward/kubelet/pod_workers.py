@@ -14,6 +14,7 @@ import functools
 import logging
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -38,6 +39,8 @@ from nodeward.kubelet.pods.commands import (
     UpdateResources,
 )
 from nodeward.kubelet.prober_manager import Happening, ProberManager
+from nodeward.kubelet.resize_manager import POD_TERMINATED, PODS_REMOVED, ResizeManager
+from nodeward.kubelet.resize_metrics import ResizeMetrics
 from nodeward.kubelet.runtime.interface import PodGone, Runtime, RuntimeEvent
 from nodeward.kubelet.timer_wheel import TimerWheel
 from nodeward.machinery.clock import Clock
@@ -58,6 +61,7 @@ class PodWorkers:
         runtime: Runtime,
         wheel: TimerWheel,
         events: KubeletEvents,
+        resize_metrics: ResizeMetrics,
         changed: Callable[[str], None],
         forgotten: Callable[[ManagedPod], None],
     ) -> None:
@@ -73,6 +77,7 @@ class PodWorkers:
             lambda error: LOG.warning("%s", error), (ApiError, WorldError, OSError)
         )
         self._probers = ProberManager(clock, wheel, events, self.tasks, self.act, self.current)
+        self.resizes: Final = ResizeManager(clock, wheel, resize_metrics, self.act, self.refresh_volumes)
         #: what happened while a command was carried out
         self._waiting: deque[RuntimeEvent | tuple[ManagedPod, Happening]] = deque()
         self._is_busy = False
@@ -149,7 +154,10 @@ class PodWorkers:
             case RunHook(name, kind, seconds):
                 self.tasks.start(self._run_hook(managed, name, kind, seconds))
             case UpdateResources(name, resources):
-                runtime.update_resources(pod.metadata.uid, name, resources)
+                uid = pod.metadata.uid
+                if managed.agent.container_manager.has_exclusive_cpus(uid, name):
+                    resources = replace(resources, cpu_quota_us=None)
+                runtime.update_resources(uid, name, resources)
             case RecordEvent():
                 self._events.about_pod(managed.agent, pod, command)
             case DeleteFromApi():
@@ -159,16 +167,26 @@ class PodWorkers:
         """After a pod's commands: free its resources, forget it, or set its timers and probes."""
         life, agent = managed.life, managed.agent
         uid = life.pod.metadata.uid
+        is_counted = uid in agent.allocation.capacity
+        if agent.pending_resizes and life.is_terminating:
+            self.resizes.forget(managed, now_ns)
         if life.is_finished:
             agent.allocation.release(uid)
+            if is_counted:
+                self.resizes.on_released(agent, POD_TERMINATED)
         if life.is_gone:
             if self._has(managed):
                 del self.pods[uid]
             agent.pods.pop(uid, None)
             agent.allocation.forget(uid)
+            if is_counted and not life.is_finished:
+                self.resizes.on_released(agent, PODS_REMOVED)
             self.tasks.start(agent.services.volumes.forget(uid))
             self._forgotten(managed)
             return
+        if life.resize is not None:
+            for command in self.resizes.settle(managed, now_ns):
+                self._do(managed, command)
         self._changed(uid)
         wake_ns = life.next_deadline_ns() or 0
         if wake_ns and wake_ns != managed.wake_ns:
@@ -203,7 +221,7 @@ class PodWorkers:
             request = await container_request(
                 services.volumes,
                 services.environment,
-                life.pod,
+                life.pod if life.resize is None else life.allocated_pod(),
                 lambda: self.current(managed),
                 name,
                 attempt,

@@ -30,6 +30,10 @@ _OWN: Final = (
 )
 
 
+#: Conditions that are there while something is the case, and then taken away.
+_PASSING: Final = ("PodResizePending", "PodResizeInProgress")
+
+
 class _Meta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
 
@@ -53,7 +57,12 @@ def status_patch(pod: Pod, before: PodStatus, after: PodStatus) -> dict[str, Any
     old: dict[str, Any] = dict(to_tree(before))
     new: dict[str, Any] = dict(to_tree(after))
     known = {each["type"]: each for each in old.pop("conditions", ())}
-    conditions = [each for each in new.pop("conditions", ()) if known.get(each["type"]) != each]
+    wanted = new.pop("conditions", ())
+    conditions = [each for each in wanted if known.get(each["type"]) != each]
+    has = {each["type"] for each in wanted}
+    conditions += [
+        {"$patch": "delete", "type": each} for each in _PASSING if each in known and each not in has
+    ]
     changed = {key: value for key, value in new.items() if old.get(key) != value}
     changed |= {key: None for key in _OWN if key in old and key not in new}
     for key in ("podIPs", "hostIPs"):

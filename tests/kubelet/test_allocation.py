@@ -33,15 +33,19 @@ def test_a_resize_changes_what_others_may_have() -> None:
                 assert allocation.admit(pod(name, "1"), node) is None
                 allocation.hold(pod(name, "1"))
             grown = pod("a", f"{whole - 1000}m")
-            assert allocation.resize(grown, node) == []
+            assert allocation.resize(grown, pod("a", "1"), node) is None
             assert allocation.capacity.used("cpu") == whole
-            (short,) = allocation.resize(pod("b", "2"), node)
-            assert (short.resource, short.requested, short.used) == ("cpu", 2000, whole - 1000)
+            refused = allocation.resize(pod("b", "2"), pod("b", "1"), node)
+            assert refused is not None
+            assert (refused.is_infeasible, refused.reason) == (False, "OutOfcpu")
+            assert refused.message == (
+                f"Node didn't have enough resource: cpu, requested: 2000, used: {whole - 1000}, capacity: {whole}"
+            )
             assert allocation.capacity.used("cpu") == whole, "a resize that does not fit changes nothing"
             refusal = allocation.admit(pod("c", "1m"), node)
             assert refusal is not None
             assert refusal.reason == "OutOfcpu"
-            assert allocation.resize(pod("a", "1"), node) == []
+            assert allocation.resize(pod("a", "1"), grown, node) is None
             assert allocation.admit(pod("c", "1m"), node) is None
             allocation.release("uid-a")
             assert allocation.capacity.used("cpu") == 1000

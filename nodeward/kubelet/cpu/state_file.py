@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from nodeward.base.cpuset import CPUSet, CPUSetError
 from nodeward.base.duration import quote
 from nodeward.base.errors import NodewardError
+from nodeward.base.fnv import fnv1a_32
 from nodeward.kubelet.cpu.cpu_state import CPUState
 
 FILE_NAME: Final = "cpu_manager_state"
@@ -247,8 +248,4 @@ def _go_set(cpus: CPUSet) -> str:
 
 
 def _fnv(text: str) -> int:
-    """Return the 32-bit FNV-1a hash."""
-    value = 0x811C9DC5
-    for byte in text.encode():
-        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
-    return value
+    return fnv1a_32(text.encode())

@@ -93,19 +93,10 @@ class NodeCapacity:
         most = allocatable["pods"].value if "pods" in allocatable else 0
         if len(self._taken) + 1 > most:
             found.append(Shortage("pods", 1, len(self._taken), most))
-        return found + self._short_of(self._amounts(pod), {}, allocatable)
+        return found + self._short_of(self._amounts(pod), allocatable)
 
-    def resize_shortages(self, pod: Pod, allocatable: Mapping[str, Quantity]) -> list[Shortage]:
-        """What keeps a pod that is here from taking what its new version asks for, in place of what it takes."""
-        taken = self._taken.get(pod.metadata.uid)
-        return self._short_of(
-            self._amounts(pod), dict(taken.amounts) if taken is not None else {}, allocatable
-        )
-
-    def _short_of(
-        self, wanted: Mapping[str, int], held: Mapping[str, int], allocatable: Mapping[str, Quantity]
-    ) -> list[Shortage]:
-        """The resources there is not enough of, when `held` is given back first."""
+    def _short_of(self, wanted: Mapping[str, int], allocatable: Mapping[str, Quantity]) -> list[Shortage]:
+        """The resources there is not enough of."""
         found = []
         rest = sorted(name for name in wanted if name not in _FIRST)
         for name in (*_FIRST, *rest):
@@ -114,7 +105,7 @@ class NodeCapacity:
             if not amount or (present is None and _is_extended(name)):
                 continue
             capacity = _whole(name, present) if present is not None else 0
-            used = self.used(name) - held.get(name, 0)
+            used = self.used(name)
             if amount > capacity - used:
                 found.append(Shortage(name, amount, used, capacity))
         return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from nodeward.api.core_v1.pod_phase import FAILED, SUCCEEDED
+from nodeward.api.core_v1.pod_phase import FAILED, SUCCEEDED, TERMINAL
 from nodeward.api.core_v1.pod_status import ContainerStatus, PodCondition
 from nodeward.base.timestamp import rfc3339
 from nodeward.kubelet.pods.container_life import ContainerLife, ContainerRole
@@ -84,6 +84,9 @@ def pod_conditions(
     write = _Writer(state, now_ns)
     others = [each for each in state.pod.status.conditions if not _is_owned(state, each.type)]
     is_over = state.sandbox is SandboxState.OVER
+    resize = state.resize
+    if resize is not None and rules.has_container_resources and phase not in TERMINAL:
+        others += [each for each in (resize.pending, resize.in_progress) if each is not None]
     if state.disruption and is_over:
         others = [each for each in others if each.type != _DISRUPTION]
         write.add(_DISRUPTION, _TRUE, "TerminationByKubelet", state.disruption)

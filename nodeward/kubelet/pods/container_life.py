@@ -138,7 +138,9 @@ class ContainerLife:
 
     @property
     def resources(self) -> ResourceRequirements:
-        """What the container has, as far as the runtime says; what it was promised, where the runtime says nothing."""
+        """What a running container has, as far as the runtime says; otherwise what it was promised."""
+        if self.in_force is None or self.state is not State.RUNNING:
+            return self.allocated
         return shown_resources(self.allocated, self.in_force)
 
     @property

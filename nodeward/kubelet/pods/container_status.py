@@ -19,6 +19,7 @@ from nodeward.api.core_v1.pod_status import (
 from nodeward.base.timestamp import parse_rfc3339, rfc3339
 from nodeward.kubelet.pods.container_life import ContainerLife, ContainerRole
 from nodeward.kubelet.pods.lifecycle_rules import MESSAGE_BYTES, LifecycleRules
+from nodeward.kubelet.pods.resizing import shown as shown_now
 from nodeward.kubelet.pods.state import PodState
 from nodeward.kubelet.runtime.interface import ContainerExited
 
@@ -61,7 +62,7 @@ def container_status(state: PodState, life: ContainerLife) -> ContainerStatus:
         else:
             status.ready = status.started and life.is_ready
     if life.id and rules.has_container_resources:
-        status.resources = life.resources
+        status.resources = shown_now(state, life)
         status.allocated_resources = life.allocated.requests
     if spec.volume_mounts and rules.has_recursive_read_only:
         if life.mounts is None:

@@ -21,6 +21,7 @@ from nodeward.kubelet.pods.event_texts import (
     started,
 )
 from nodeward.kubelet.pods.lifecycle_rules import RETRY_NS
+from nodeward.kubelet.pods.resizing import on_applied, on_refused
 from nodeward.kubelet.pods.restarting import (
     PULL_REASONS,
     after_exit,
@@ -98,13 +99,15 @@ def _container(
         if life.state is State.RUNNING and event.id == life.id:
             life.in_force = event.resources
             state.resources = None
+            on_applied(state, life, event, now_ns)
     elif isinstance(event, ResourcesRefused):
-        LOG.warning(
-            "the resources of container %s of pod %s stay as they are: %s",
-            life.spec.name,
-            state.full_name(),
-            event.reason,
-        )
+        if not on_refused(state, life, event, now_ns, out):
+            LOG.warning(
+                "the resources of container %s of pod %s stay as they are: %s",
+                life.spec.name,
+                state.full_name(),
+                event.reason,
+            )
     elif life.state is not State.STARTING:
         return
     elif isinstance(event, ContainerStarted):

@@ -19,8 +19,9 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_status import PodStatus
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import invariant
+from nodeward.kubelet.pods import resizing
 from nodeward.kubelet.pods.adoption import adopt
-from nodeward.kubelet.pods.commands import Command, DeleteFromApi, RecordEvent, UpdateResources
+from nodeward.kubelet.pods.commands import Command, DeleteFromApi, RecordEvent
 from nodeward.kubelet.pods.container_life import POST_START, ContainerLife, ContainerRole, State, Stop
 from nodeward.kubelet.pods.event_texts import WARNING, failed_hook
 from nodeward.kubelet.pods.happening import container_failed, happen
@@ -29,12 +30,14 @@ from nodeward.kubelet.pods.planning import probe_plans
 from nodeward.kubelet.pods.pod_status import pod_status
 from nodeward.kubelet.pods.probing import LIVENESS, READINESS, STARTUP, ProbePlan, errored, unhealthy
 from nodeward.kubelet.pods.renewal import follow_api, is_echo, renew, take_specs
+from nodeward.kubelet.pods.resize_texts import resize_pending
+from nodeward.kubelet.pods.resizing import PodResize
+from nodeward.kubelet.pods.resource_info import PodResourceInfo
 from nodeward.kubelet.pods.restarting import restarts_after_kill
 from nodeward.kubelet.pods.starting import step
 from nodeward.kubelet.pods.state import PodState, SandboxState
 from nodeward.kubelet.pods.stopping import begin_end, begin_stop
 from nodeward.kubelet.runtime.interface import FoundPod, RuntimeEvent
-from nodeward.kubelet.runtime.resources import kernel_resources
 
 # -- the transitions of a pod's life: every change of state that can happen, and what makes it. A test holds each
 # assignment against these tables (tests/kubelet/pods/test_transitions.py), and each row must be seen to happen.
@@ -88,13 +91,27 @@ class PodLifecycle:
 
     __slots__ = ("_last_plans", "_state")
 
-    def __init__(self, pod: Pod, now_ns: int, rules: LifecycleRules, found: FoundPod | None = None) -> None:
-        """`found`: it runs already, from before the agent's restart."""
+    def __init__(
+        self,
+        pod: Pod,
+        now_ns: int,
+        rules: LifecycleRules,
+        found: FoundPod | None = None,
+        allocated: PodResourceInfo | None = None,
+        actuated: PodResourceInfo | None = None,
+    ) -> None:
+        """`found`: it runs already, from before the agent's restart.
+
+        `allocated`, `actuated`: what it was allocated then and what the runtime had accepted, unless that is what the
+        pod asks for.
+        """
         self._state = PodState(pod, now_ns, rules)
         self._last_plans: tuple[ProbePlan, ...] = ()
         if found is not None or pod.status.phase:
             adopt(self._state, found, now_ns)
             self._state.plans = None
+        if allocated is not None or pod.status.phase:
+            resizing.restore(self._state, allocated, actuated)
 
     # -- from the API
 
@@ -110,7 +127,10 @@ class PodLifecycle:
         state = self._state
         invariant(pod.metadata.uid == state.pod.metadata.uid, "a pod with another uid is another pod")
         out: list[Command] = []
-        old, state.pod = state.pod, pod
+        old = state.pod
+        if old.spec.resources != pod.spec.resources:
+            resizing.resize_of(state)  # which remembers what the pod as a whole was allocated
+        state.pod = pod
         if is_echo(old, pod):
             take_specs(state)
             return out
@@ -191,24 +211,56 @@ class PodLifecycle:
             container_failed(self._state, life, reason, message, now_ns, out)
         return self._go_on(now_ns, out)
 
-    def allocate(
-        self, container: str, resources: ResourceRequirements, now_ns: int, cpuset: str | None = None
-    ) -> list[Command]:
-        """The node has promised the container other resources; `cpuset`: other CPUs, too.
+    # -- resizes: the node's allocation decides, the pod's life carries out
 
-        A running container gets them from the runtime, which tells what is in force then.
-        """
+    def accept_resize(self, pod: Pod, now_ns: int, *, is_shrinking: bool) -> list[Command]:
+        """The node has allocated what this version of the pod asks for; running containers get it from the runtime."""
         out: list[Command] = []
-        life = self._state.life(container)
-        if life is None:
-            return out
-        before, life.allocated = life.allocated, resources
-        self._state.resources = None
-        if life.state is State.RUNNING and life.stop is Stop.NOT:
-            if life.in_force is None:
-                life.in_force = kernel_resources(before, None)
-            out.append(UpdateResources(container, kernel_resources(resources, cpuset)))
+        if not self._state.is_ending:
+            resizing.accept(self._state, pod, now_ns, out, is_shrinking=is_shrinking)
         return self._go_on(now_ns, out)
+
+    def defer_resize(self, pod: Pod, reason: str, message: str, now_ns: int) -> list[Command]:
+        """The node has not allocated what this version of the pod asks for; `reason` says why."""
+        out: list[Command] = []
+        generation = pod.metadata.generation
+        if not self._state.is_ending and resizing.set_pending(
+            self._state, reason, message, generation, now_ns
+        ):
+            out.append(resize_pending(pod, reason, message, generation))
+        return out
+
+    def drop_pending_resize(self, now_ns: int) -> list[Command]:
+        """The pod asks for what it is allocated: nothing is pending."""
+        resizing.clear_pending(self._state)
+        return []
+
+    def settle_resize(self, held: tuple[str, ...], is_applied: bool, now_ns: int) -> list[Command]:
+        """Say how far the resize is. `held`: containers that still have CPUs of their old size.
+
+        `is_applied`: whether all containers have the CPUs they are to have.
+        """
+        state, out = self._state, list[Command]()
+        resizing.hold(state, held)
+        if not is_applied or not resizing.is_actuated(state):
+            if not state.is_ending:
+                resizing.set_in_progress(state, "", "", state.pod.metadata.generation, now_ns)
+        elif not state.is_ending:
+            resizing.complete(state, out)
+        return out
+
+    @property
+    def resize(self) -> PodResize | None:
+        """What is known of the pod's resizes; None if it never was resized."""
+        return self._state.resize
+
+    def allocated_pod(self) -> Pod:
+        """Return the pod with what is allocated to it; the same object if that is what it asks for."""
+        return resizing.allocated_pod(self._state)
+
+    def actuated_info(self) -> PodResourceInfo:
+        """Return what the runtime has accepted."""
+        return resizing.actuated_info(self._state)
 
     def allocated(self, container: str) -> ResourceRequirements | None:
         """What the node has promised a container; None for one that is not in the pod."""

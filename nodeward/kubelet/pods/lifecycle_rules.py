@@ -48,6 +48,8 @@ class LifecycleRules:
     has_generation: bool = field(init=False)
     has_container_resources: bool = field(init=False)
     has_pod_resources: bool = field(init=False)
+    #: init containers that end can be resized while they run
+    has_init_resize: bool = field(init=False)
     has_recursive_read_only: bool = field(init=False)
     #: images are checked against the pod's credentials, which the event about a present image says
     has_image_checks: bool = field(init=False)
@@ -69,6 +71,7 @@ class LifecycleRules:
             "has_generation": on("PodObservedGenerationTracking"),
             "has_container_resources": on("InPlacePodVerticalScaling"),
             "has_pod_resources": on("InPlacePodLevelResourcesVerticalScaling"),
+            "has_init_resize": on("InPlacePodVerticalScalingInitContainers"),
             "has_recursive_read_only": on("RecursiveReadOnlyMounts"),
             "has_image_checks": on("KubeletEnsureSecretPulledImages"),
             "forgets_readiness": on("ChangeContainerStatusOnKubeletRestart"),

@@ -9,18 +9,14 @@ containers; parts of the status are shared with the pod's life, so nobody may ch
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from msgspec.structs import replace
-
-from nodeward.api.core_v1.container import Container, ResourceRequirements
-from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.container import ResourceRequirements
 from nodeward.api.core_v1.pod_phase import FAILED
 from nodeward.api.core_v1.pod_status import ContainerStatus, HostIP, PodIP, PodStatus
 from nodeward.kubelet.pods.conditions import pod_conditions
-from nodeward.kubelet.pods.container_life import ContainerLife
 from nodeward.kubelet.pods.container_status import container_status
 from nodeward.kubelet.pods.phase import phase_of
+from nodeward.kubelet.pods.resizing import allocated_pod, shown
+from nodeward.kubelet.pods.resource_info import PodResourceInfo, with_info
 from nodeward.kubelet.pods.state import PodState
 from nodeward.rules.pod_resources import pod_limits, pod_requests
 from nodeward.rules.qos import qos_class
@@ -100,21 +96,9 @@ def _sum_up(state: PodState) -> None:
         state.allocated = {}
         state.resources = ResourceRequirements()
         return
-    if any(life.allocated != life.spec.resources for life in lives):
-        pod = _with_resources(state, lambda life: life.allocated)
+    pod = allocated_pod(state)
     state.allocated = pod_requests(pod)
-    if any(life.resources is not life.allocated for life in lives):
-        pod = _with_resources(state, lambda life: life.resources)
+    found = {life.name: shown(state, life) for life in lives}
+    if any(found[life.name] is not life.allocated for life in lives):
+        pod = with_info(pod, PodResourceInfo(found, pod.spec.resources))
     state.resources = ResourceRequirements(requests=pod_requests(pod), limits=pod_limits(pod))
-
-
-def _with_resources(state: PodState, of: Callable[[ContainerLife], ResourceRequirements]) -> Pod:
-    """The pod with what was promised, or is in force, in place of what its newest version asks for."""
-    spec = state.pod.spec
-
-    def kept(lives: tuple[ContainerLife, ...], containers: list[Container]) -> list[Container]:
-        pairs = zip(lives, containers, strict=True)
-        return [replace(container, resources=of(life)) for life, container in pairs]
-
-    inits, mains = kept(state.inits, spec.init_containers), kept(state.mains, spec.containers)
-    return Pod(metadata=state.pod.metadata, spec=replace(spec, init_containers=inits, containers=mains))

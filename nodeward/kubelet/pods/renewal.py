@@ -46,10 +46,11 @@ def _of_others(status: PodStatus) -> tuple[object, ...]:
 def take_specs(state: PodState) -> None:
     """Point to the containers of the newest version, so that an older one can be forgotten."""
     spec = state.pod.spec
-    for life, new in zip(state.inits, spec.init_containers, strict=False):
-        life.spec = new
-    for life, new in zip(state.mains, spec.containers, strict=False):
-        life.spec = new
+    for lives, specs in ((state.inits, spec.init_containers), (state.mains, spec.containers)):
+        for life, new in zip(lives, specs, strict=False):
+            if life.allocated is life.spec.resources:
+                life.allocated = new.resources
+            life.spec = new
 
 
 def follow_api(state: PodState, now_ns: int, out: list[Command]) -> None:
@@ -67,6 +68,8 @@ def renew(state: PodState, pod: Pod, now_ns: int, out: list[Command]) -> None:
     for lives, specs in ((state.inits, spec.init_containers), (state.mains, spec.containers)):
         for life, new in zip(lives, specs, strict=False):
             old, life.spec = life.spec, new
+            if life.allocated == new.resources:
+                life.allocated = new.resources  # so that the older version can be forgotten
             if old.image != new.image and life.role is not ContainerRole.INIT and not state.is_ending:
                 _reimage(state, life, now_ns, out)
     known = {life.spec.name: life for life in state.ephemerals}

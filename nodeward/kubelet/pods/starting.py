@@ -15,6 +15,7 @@ from nodeward.kubelet.pods.commands import Command, RecordEvent, RemoveContainer
 from nodeward.kubelet.pods.container_life import ContainerLife, ContainerRole, State, Stop
 from nodeward.kubelet.pods.event_texts import NORMAL
 from nodeward.kubelet.pods.phase import RESTARTING_ALL
+from nodeward.kubelet.pods.resizing import forget_instance, resize_step
 from nodeward.kubelet.pods.restarting import count_restart, runs_again, show_wait
 from nodeward.kubelet.pods.state import PodState, SandboxState
 from nodeward.kubelet.pods.stopping import UNKNOWN_CODE, advance_stop, begin_end, begin_stop, end_step
@@ -34,6 +35,8 @@ def step(state: PodState, now_ns: int, out: list[Command]) -> None:
         out.append(RecordEvent(NORMAL, DEADLINE_EXCEEDED, _DEADLINE))
         begin_end(state, now_ns, state.grace_ns(), out)
     if not state.is_ending:
+        if state.resize is not None:
+            resize_step(state, now_ns, out)
         if state.is_restarting_all:
             _reset_step(state, now_ns, out)
         if not state.is_restarting_all:
@@ -123,6 +126,7 @@ def _start(state: PodState, life: ContainerLife, now_ns: int, out: list[Command]
     if life.state is State.EXITED:
         count_restart(life, now_ns)
     life.state = State.STARTING
+    forget_instance(state, life.spec.name)
     out.append(StartContainer(life.spec.name, life.attempt))
     return True
 

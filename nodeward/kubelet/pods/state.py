@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nodeward.api.core_v1.container import ResourceRequirements
 from nodeward.api.core_v1.pod import Pod
@@ -21,6 +21,9 @@ from nodeward.base.timestamp import parse_rfc3339, rfc3339
 from nodeward.kubelet.pods.container_life import POST_START, ContainerLife, ContainerRole, State
 from nodeward.kubelet.pods.lifecycle_rules import LifecycleRules
 from nodeward.kubelet.pods.probing import ProbePlan
+
+if TYPE_CHECKING:
+    from nodeward.kubelet.pods.resizing import PodResize
 
 #: Where a pod comes from; one that did not come from the API is a static pod.
 SOURCE_ANNOTATION: Final = "kubernetes.io/config.source"
@@ -63,6 +66,7 @@ class PodState:
         "plans",
         "pod",
         "reason",
+        "resize",
         "resources",
         "rules",
         "sandbox",
@@ -123,6 +127,8 @@ class PodState:
         #: what the pod as a whole was promised, and has
         self.allocated: dict[str, Quantity] = {}
         self.resources: ResourceRequirements | None = None
+        #: None until the first resize
+        self.resize: PodResize | None = None
 
     def lives(self) -> Iterator[ContainerLife]:
         """All containers: those that come first, first."""

@@ -209,8 +209,8 @@ def test_the_status_shows_what_was_promised_until_the_node_promises_something_el
     assert str(node.of().allocated_resources["cpu"]) == "1"
     assert node.of().resources == ResourceRequirements(requests={"cpu": Quantity.parse("1")})
     assert str(node.status().allocated_resources["cpu"]) == "1"
-    out = node.life.allocate("c", ResourceRequirements(requests={"cpu": Quantity.parse("2")}), node.now)
-    assert out == [UpdateResources("c", ContainerResources(2048, 0, 0))]
+    out = node.life.accept_resize(asking("2"), node.now, is_shrinking=False)
+    assert UpdateResources("c", ContainerResources(2048, 0)) in out
     assert str(node.of().allocated_resources["cpu"]) == "2"
     assert str(node.status().allocated_resources["cpu"]) == "2"
     # Promised is not in force: that is for the runtime to say.
