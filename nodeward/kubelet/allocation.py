@@ -113,9 +113,8 @@ class Allocation:
             return refusal
         self.capacity.remove(uid)
         try:
-            found = admit(
-                pod, node or bare_node(self._specification), self.capacity, settings.gates, self._features
-            )
+            node = node or bare_node(self._specification)
+            found = admit(pod, node, self.capacity, settings.gates, self._features, is_new=False)
             if found is not None:
                 return ResizeRefusal(False, found.reason, found.message)
             refusal = self._container_manager.resize(pod)

@@ -66,7 +66,7 @@ class ResizeManager:
         if managed.life.allocated_pod() is pod:
             self._drop(managed)
         else:
-            self._enqueue(managed)
+            self.enqueue(managed)
             self.retry(agent, POD_UPDATED)
 
     def on_pods_added(self, agent: Agent) -> None:
@@ -77,7 +77,7 @@ class ResizeManager:
             if not each.life.is_terminating and each.life.allocated_pod() is not each.life.pod
         ]
         for managed in late:
-            self._enqueue(managed)
+            self.enqueue(managed)
         if late:
             self.retry(agent, PODS_ADDED)
 
@@ -112,7 +112,8 @@ class ResizeManager:
 
     # -- the queue
 
-    def _enqueue(self, managed: ManagedPod) -> None:
+    def enqueue(self, managed: ManagedPod) -> None:
+        """Have the resize of a pod tried with the next `retry`."""
         agent = managed.agent
         if managed.uid in agent.pending_resizes:
             return
