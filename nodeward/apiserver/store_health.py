@@ -15,6 +15,7 @@ import logging
 from typing import Final
 
 from nodeward.api.errors import ApiError, unavailable
+from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.clock import Clock
 from nodeward.store.interface import Revision, Store, StoreUnavailable
 
@@ -112,6 +113,6 @@ class StoreHealth:
 
     def _answered(self, asked_ns: int) -> None:
         if self._why:
-            took = (self._clock.monotonic_ns() - asked_ns) / 1e9
+            took = (self._clock.monotonic_ns() - asked_ns) / SECOND_NS
             LOG.warning("the store answers again, after %.1f s", took)
             self._why = ""
