@@ -14,6 +14,7 @@ from nodeward.autoscaler.templates import NodeGroup, from_existing, from_nothing
 from nodeward.autoscaler.upcoming import Usability, as_it_will_be, usability
 from nodeward.base.quantity import Quantity
 from nodeward.features import Gates, Version
+from nodeward.features.declared.abilities import POD_RESIZE, able
 from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.node.features import discover
 from nodeward.kubelet.node.specification import NodeModel
@@ -63,7 +64,7 @@ def test_a_group_without_nodes_is_expected_to_declare_what_a_kubelet_reports(
     version: str, flags: str
 ) -> None:
     gates = Gates.of(version, flags)
-    template = from_nothing(NodeGroup("new", version, gates, ROOM))
+    template = from_nothing(NodeGroup("new", version, gates, ROOM, static_config=able(POD_RESIZE)))
     kubelet = discover(NodeModel(settings=KubeletSettings(gates=gates), kubelet_version=f"v{version}.0"))
     assert tuple(template.status.declared_features) == kubelet.names
     expected = ("new",) if FEATURE in kubelet.names else ()

@@ -39,6 +39,9 @@ kind: Pod
 metadata: {name: p}
 spec: {containers: [{name: c}], resources: {requests: {cpu: 1}}}
 """
+WEB_SOCKETS = "ExtendWebSocketsToKubelet"
+POD_LEVEL = "InPlacePodLevelResourcesVerticalScaling"
+INIT = "InPlacePodVerticalScalingInitContainers"
 FEATURE = "RestartAllContainersOnContainerExits"
 
 
@@ -97,7 +100,7 @@ def test_discover_lists_what_a_kubelet_would_declare(terminal: Terminal) -> None
 
 def test_discover_passes_on_what_an_operator_should_hear_about_gates(terminal: Terminal) -> None:
     code, out, err = terminal.run("discover", "--feature-gates", "NodeDeclaredFeatures=true")
-    assert (code, out.split()) == (0, ["ExtendWebSocketsToKubelet", FEATURE])
+    assert (code, out.split()) == (0, [WEB_SOCKETS, POD_LEVEL, INIT, FEATURE])
     assert "setting GA feature gate NodeDeclaredFeatures=true" in err
 
 

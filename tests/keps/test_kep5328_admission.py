@@ -10,7 +10,6 @@ import pytest
 from nodeward.api.errors import ApiError
 from nodeward.apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
 from nodeward.features import FRAMEWORK, FeatureError, Framework, PodInfo, Version
-from nodeward.features.declared.abilities import POD_RESIZE, able
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from tests.apiserver.admission.test_node_declared_feature_validator import node as known_node
@@ -139,7 +138,7 @@ def test_the_walk_through_of_a_pod_level_resize() -> None:
     async def main(clock: VirtualClock) -> None:
         async with node_world(clock) as each:
             # A kubelet that could resize, with the feature switched off.
-            kubelet = await each.start_kubelet(abilities=able(POD_RESIZE), feature_gates=f"{POD_LEVEL}=false")
+            kubelet = await each.start_kubelet(feature_gates=f"{POD_LEVEL}=false")
             assert await each.declared() == ["ExtendWebSocketsToKubelet", INIT, RESTART_ALL]
             bound = pod("p")
             bound.spec.node_name = "n1"
@@ -155,6 +154,13 @@ def test_the_walk_through_of_a_pod_level_resize() -> None:
             assert POD_LEVEL in await each.declared()
             changed = await each.resize("p", more)
             assert changed.spec.resources == resources(cpu="2", memory="1Gi")
+            # And the node does it.
+            await each.pass_time(5)
+            status = (await each.pod("p")).status
+            assert str(status.allocated_resources["cpu"]) == "2"
+            assert status.resources is not None
+            assert str(status.resources.requests["cpu"]) == "2"
+            assert not [one for one in status.conditions if one.type.startswith("PodResize")]
 
     run_virtual(main)
 

@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.errors import ApiError
 from nodeward.features import Gates, Version
 from nodeward.features.declared import FRAMEWORK, REGISTRY, Framework, NodeConfiguration
-from nodeward.features.declared.abilities import MOUNT_OPTIONS, POD_RESIZE, able
+from nodeward.features.declared.abilities import MOUNT_OPTIONS, able
 from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.node.abilities import static_config
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
-from tests.keps.kep5328 import INIT, INVENTED, LEVITATION, LEVITATION_ON, POD_LEVEL
+from tests.features.declared.objects import resources
+from tests.keps.kep5328 import INIT, INVENTED, LEVITATION, LEVITATION_ON, POD_LEVEL, asking
 from tests.keps.ledger import statement
 from tests.keps.node_identity import Kubelet, NodeWorld, node_world
 from tests.keps.test_kep5328_scheduler import FEATURE, needy
@@ -28,6 +30,8 @@ WEB_SOCKETS = "ExtendWebSocketsToKubelet"
 #: the framework off, and with it what needs it
 OFF = ",".join(f"{name}=false" for name in ("NodeDeclaredFeatures", WEB_SOCKETS, POD_LEVEL, INIT, FEATURE))
 STATUS = "/api/v1/nodes/n1/status"
+#: what a node of 1.37 declares
+USUAL = [WEB_SOCKETS, POD_LEVEL, INIT, FEATURE]
 
 
 class Counting(Framework):
@@ -77,7 +81,7 @@ def test_the_list_is_found_once_and_another_gate_needs_a_restart() -> None:
         async with node_world(clock) as world:
             kubelet = await world.start_kubelet(framework=library)
             first = await world.declared()
-            assert first == [WEB_SOCKETS, FEATURE]
+            assert first == USUAL
             await world.pass_time(1000)
             assert (await world.declared(), library.discovered) == (first, 1)
             # The same configuration gives the same list, on another node and after a restart.
@@ -86,7 +90,7 @@ def test_the_list_is_found_once_and_another_gate_needs_a_restart() -> None:
             await kubelet.restart(seconds=20)
             assert (await world.declared(), library.discovered) == (first, 2)
             await kubelet.restart(feature_gates=f"{FEATURE}=false", seconds=20)
-            assert (await world.declared(), library.discovered) == ([WEB_SOCKETS], 3)
+            assert (await world.declared(), library.discovered) == ([WEB_SOCKETS, POD_LEVEL, INIT], 3)
             assert await world.declared("n2") == first
 
     run_virtual(main)
@@ -98,9 +102,9 @@ def test_a_gate_that_is_on_is_not_declared_where_the_kubelet_or_its_runtime_cann
         gates = "VolumeBindMountOptions=true,InPlacePodVerticalScalingMemoryBackedVolumes=true"
         async with node_world(clock) as world:
             kubelet = await world.start_kubelet(feature_gates=gates, abilities={})
-            assert await world.declared() == [WEB_SOCKETS, FEATURE]
+            assert await world.declared() == USUAL
             await kubelet.restart(abilities=able(MOUNT_OPTIONS), seconds=15)
-            assert await world.declared() == [WEB_SOCKETS, FEATURE, "VolumeBindMountOptions"]
+            assert await world.declared() == [*USUAL, "VolumeBindMountOptions"]
 
     run_virtual(main)
 
@@ -127,7 +131,7 @@ def test_the_list_goes_with_the_status_which_is_patched_on_a_change_or_when_the_
         async with node_world(clock) as world:
             kubelet = await world.start_kubelet()
             (made,) = kubelet.wire.sent("POST", "/api/v1/nodes")
-            wanted = [WEB_SOCKETS, FEATURE]
+            wanted = USUAL
             assert made.tree["status"]["declaredFeatures"] == wanted, (
                 "it is there when the node is registered"
             )
@@ -146,7 +150,7 @@ def test_the_list_goes_with_the_status_which_is_patched_on_a_change_or_when_the_
 
 
 @statement("5328-D15")
-@pytest.mark.parametrize("edit", [None, ["Stranger"], [FEATURE], [WEB_SOCKETS, FEATURE, "Zeta"]])
+@pytest.mark.parametrize("edit", [None, ["Stranger"], [FEATURE], [*USUAL, "Zeta"]])
 def test_what_others_write_into_the_list_is_put_right_in_the_next_round(edit: list[str] | None) -> None:
     async def main(clock: VirtualClock) -> None:
         async with node_world(clock) as world:
@@ -155,7 +159,7 @@ def test_what_others_write_into_the_list_is_put_right_in_the_next_round(edit: li
             await write_list(world, edit)
             assert await world.declared() == (edit or [])
             await world.pass_time(10)
-            assert await world.declared() == wanted == [WEB_SOCKETS, FEATURE]
+            assert await world.declared() == wanted == USUAL
 
     run_virtual(main)
 
@@ -195,9 +199,9 @@ def test_a_pod_that_needs_what_the_node_has_not_is_refused_with_an_event_and_a_c
     [
         ("1.34", "", ()),
         ("1.35", f"NodeDeclaredFeatures=true,{FEATURE}=true", ()),
-        ("1.36", "", (POD_RESIZE,)),
+        ("1.36", "", ()),
         ("1.37", "", ()),
-        ("1.37", f"{FEATURE}=false", (POD_RESIZE,)),
+        ("1.37", f"{FEATURE}=false", ()),
         ("1.37", "VolumeBindMountOptions=true", ()),
         ("1.37", "VolumeBindMountOptions=true", (MOUNT_OPTIONS,)),
     ],
@@ -239,15 +243,24 @@ def test_off_clears_the_list_other_pods_still_run_and_on_again_fills_it_at_once(
         async with node_world(clock, version="1.36") as world:
             kubelet = await world.start_kubelet(version="1.36")
             wanted = await world.declared()
-            assert wanted == [WEB_SOCKETS, FEATURE]
+            assert wanted == USUAL
             await kubelet.restart(feature_gates=OFF)
             assert await world.declared() == []
             assert status_patches(kubelet)[-1]["declaredFeatures"] is None
-            await world.add(on_node(pod("plain")))
+            whole = on_node(pod("plain"))
+            whole.spec.resources = resources(cpu="1", memory="1Gi")
+            await world.add(whole)
             assert (await world.pod("plain")).status.phase == "Running"
+            # What a node does not declare cannot be asked of it; declared again, it is done at once.
+            with pytest.raises(ApiError, match=f"requires features {POD_LEVEL}"):
+                await world.resize("plain", {"resources": asking("2")})
             await kubelet.restart(feature_gates="")
             assert await world.declared() == wanted
-            assert (await world.pod("plain")).status.container_statuses[0].restart_count == 0
+            await world.resize("plain", {"resources": asking("2")})
+            await world.pass_time(5)
+            status = (await world.pod("plain")).status
+            assert str(status.allocated_resources["cpu"]) == "2"
+            assert status.container_statuses[0].restart_count == 0
 
     run_virtual(main)
 
@@ -278,7 +291,7 @@ def test_a_kubelet_without_an_api_server_cannot_report_and_does_so_once_it_is_ba
             assert (await world.pod("plain")).spec.node_name == "n1"
             kubelet.reconnect()
             await world.pass_time(60)
-            assert await world.declared() == [WEB_SOCKETS, FEATURE]
+            assert await world.declared() == USUAL
             found = await world.pod("p")
             assert (found.spec.node_name, found.status.phase) == ("n1", "Running")
 
@@ -311,7 +324,7 @@ def test_the_field_is_sent_with_the_gate_on_and_left_out_with_it_off() -> None:
     async def main(clock: VirtualClock) -> None:
         # One of the features would be on without the framework.
         library = Framework([*REGISTRY, *INVENTED.features])
-        wanted = [WEB_SOCKETS, LEVITATION, FEATURE]
+        wanted = sorted([*USUAL, LEVITATION])
         sent: dict[str, list[Any]] = {}
         for gates in (LEVITATION_ON, f"{LEVITATION_ON},{OFF}"):
             is_on = OFF not in gates

@@ -15,6 +15,8 @@ from typing import Final
 
 #: The kubelet changes the resources of running pods.
 POD_RESIZE: Final = "kubelet.podResize"
+#: The kubelet changes the size of volumes in memory while they are mounted.
+MEMORY_VOLUME_RESIZE: Final = "kubelet.memoryVolumeResize"
 #: The CPU manager's policy, `none` or `static`; no feature asks for it today.
 CPU_MANAGER_POLICY: Final = "kubelet.cpuManagerPolicy"
 #: The runtime gives a pod user namespaces of its own on the network of the node.

@@ -1,14 +1,14 @@
 """InPlacePodVerticalScalingMemoryBackedVolumes: the size of an emptyDir in memory can be changed.
 
 Only a size that was set and is still set counts; anything else about volumes is for validation to refuse.
-The gate alone is not enough: the kubelet must be one that resizes running pods.
+The gate alone is not enough: the kubelet must be one that resizes mounted volumes.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from nodeward.features.declared.abilities import POD_RESIZE, able
+from nodeward.features.declared.abilities import MEMORY_VOLUME_RESIZE, able
 from nodeward.features.declared.feature import Feature, PodInfo, Requirements
 from nodeward.features.declared.shapes import AnyVolume
 
@@ -29,5 +29,5 @@ def _is_resized(before: AnyVolume, after: AnyVolume) -> bool:
 
 
 FEATURE: Final = Feature(
-    name=NAME, requirements=Requirements((NAME,), able(POD_RESIZE)), update_rule=_is_needed
+    name=NAME, requirements=Requirements((NAME,), able(MEMORY_VOLUME_RESIZE)), update_rule=_is_needed
 )

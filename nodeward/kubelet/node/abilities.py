@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from nodeward.features.declared.abilities import CPU_MANAGER_POLICY, able
+from nodeward.features.declared.abilities import CPU_MANAGER_POLICY, POD_RESIZE, able
 from nodeward.kubelet.config.settings import KubeletSettings
 
-#: What the code of this kubelet does on any machine. Resizing running pods (`POD_RESIZE`) is not among it yet.
-KUBELET_ABILITIES: Final = able()
+#: What the code of this kubelet does on any machine. Volumes in memory have no size here, so none is changed.
+KUBELET_ABILITIES: Final = able(POD_RESIZE)
 
 
 def static_config(settings: KubeletSettings, runtime: Mapping[str, str]) -> Mapping[str, str]:

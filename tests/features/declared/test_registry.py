@@ -23,7 +23,7 @@ DEFAULT_137 = (
     "InPlacePodVerticalScalingInitContainers",
     "RestartAllContainersOnContainerExits",
 )
-RESIZES = {"kubelet__podResize": "true"}
+RESIZES = {"kubelet__podResize": "true", "kubelet__memoryVolumeResize": "true"}
 EACH = pytest.mark.parametrize("feature", REGISTRY, ids=lambda feature: feature.name)
 
 
