@@ -142,7 +142,8 @@ class Kubelet:
         self.setup = setup
         self._cluster, self._clock, self._root = cluster, clock, root
         self.runtime = SimRuntime(clock)
-        self.wire = NodeWire(cluster.server.transport(node_user(setup.name)))
+        # Through the gateway: the API server may be restarted meanwhile.
+        self.wire = NodeWire(cluster.client("kubelet", node_user(setup.name)).transport)
         self._client = Client(self.wire, clock=clock, component="kubelet")
         self._running: RealNode | None = None
 
