@@ -6,11 +6,22 @@ import json
 
 import pytest
 
+from nodeward.api.core_v1.container import Container, ResourceRequirements
+from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.errors import ApiError
+from nodeward.api.meta import ObjectMeta
 from nodeward.apiserver.auth.user import User
 from nodeward.base.errors import ConfigError
+from nodeward.base.quantity import Quantity
 from nodeward.cli.cpus import shown
+from nodeward.kubelet.config.loading import load_tree
+from nodeward.kubelet.cpu.topology import CPUDescription
+from nodeward.kubelet.node.specification import NodeModel
+from nodeward.kubelet.server.cpu_page import cpu_page
+from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.transport import Response
+from nodeward.machinery.virtual_loop import run_virtual
+from tests.kubelet.hosting import hosted, specification
 from tests.kubelet.server.serving import HERE, THEN, Serving
 from tests.kubelet.server.test_pages import ask
 
@@ -87,3 +98,36 @@ def test_the_command_prints_maps_lists_and_what_went_wrong(served: Serving) -> N
     ]
     with pytest.raises(ConfigError, match=r"^there is no node 'nowhere'$"):
         served.do(shown(served.client, "nowhere", "text"))
+
+
+def test_the_map_of_a_static_policy_names_owners_and_their_cpus() -> None:
+    async def main(clock: VirtualClock) -> None:
+        config = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}
+        settings = load_tree(config, "test", "1.37")
+        topology = CPUDescription(sockets=2, cores_per_numa=2).topology()
+        node = specification("n1", NodeModel(settings=settings, cpus=topology))
+        async with hosted(clock, node) as each:
+            limits = {"cpu": Quantity.parse("2"), "memory": Quantity.parse("64Mi")}
+            container = Container(name="c", image="image", resources=ResourceRequirements(limits=limits))
+            metadata = ObjectMeta(name="p", namespace="default")
+            await each.client.create(
+                Pod(metadata=metadata, spec=PodSpec(node_name="n1", containers=[container]))
+            )
+            await clock.sleep(2)
+            body = cpu_page(lambda: [each.host], clock, "").body
+            assert isinstance(body, bytes)
+            page = json.loads(body)
+            uid = (await each.pod("p")).metadata.uid
+            owner = {"namespace": "default", "pod": "p", "uid": uid, "container": "c"}
+            assert page.pop("cpus")[3] == {"cpu": 3, "socket": 1, "numaNode": 1, "uncoreCache": 1, "core": 3}
+            assert page == {
+                "node": "n1",
+                "policy": "static",
+                "options": {},
+                "scaleDelay": "0s",
+                "reserved": "0",
+                "shared": "0-1",
+                "containers": [{**owner, "assigned": "2-3", "applied": "2-3"}],
+            }
+
+    run_virtual(main)
