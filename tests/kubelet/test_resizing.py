@@ -10,7 +10,10 @@ from nodeward.api.core_v1.container import Container, ContainerResizePolicy, Res
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.pod_status import PodCondition
 from nodeward.api.meta import ObjectMeta
+from nodeward.api.scheduling_v1 import PriorityClass
 from nodeward.base.quantity import Quantity
+from nodeward.kubelet.agent import Agent
+from nodeward.kubelet.runtime.resources import ContainerResources
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from tests.kubelet.hosting import Hosted, hosted, specification
@@ -48,6 +51,14 @@ async def resize(each: Hosted, name: str, **wanted: dict[str, Any]) -> None:
 
 def cpu(amount: str) -> dict[str, Any]:
     return {"requests": {"cpu": amount}}
+
+
+async def allocatable(each: Hosted) -> int:
+    """The CPUs of the node, in thousandths."""
+    agent = each.host.agent("n1")
+    assert agent is not None
+    assert agent.node is not None
+    return agent.node.status.allocatable["cpu"].milli_value
 
 
 async def condition(each: Hosted, name: str, type_: str) -> PodCondition | None:
@@ -187,5 +198,249 @@ def test_a_pending_resize_that_is_taken_back_is_not_pending() -> None:
             assert await condition(each, "web", "PodResizePending") is None
             assert agent.pending_resizes == ()
             assert each.host.metrics.resizes.deferred.of("reverted", "normal").count == 1
+
+    run_virtual(main)
+
+
+# -- restarts of the kubelet
+
+
+async def restarted(each: Hosted, name: str = "n1") -> Agent:
+    agent = await each.host.restart_node(specification(name))
+    await each.clock.sleep(2)
+    return agent
+
+
+def test_a_kubelet_that_starts_again_goes_on_with_a_resize_in_progress() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with hosted(clock, specification("n1")) as each:
+            await run(each, "web", container("c", "cpu=1"))
+            update, each.runtime.update_resources = each.runtime.update_resources, nothing  # type: ignore[method-assign]
+            await resize(each, "web", c=cpu("2"))
+            await clock.sleep(1)
+            found = await condition(each, "web", "PodResizeInProgress")
+            assert found is not None
+            assert (found.reason, found.observed_generation) == ("", 2)
+            (status,) = (await each.pod("web")).status.container_statuses
+            assert (str(status.allocated_resources["cpu"]), status.resources) == ("2", resources("cpu=1"))
+            each.runtime.update_resources = update  # type: ignore[method-assign]
+            agent = await restarted(each)
+            (status,) = (await each.pod("web")).status.container_statuses
+            assert (status.restart_count, status.resources) == (0, resources("cpu=2"))
+            assert await condition(each, "web", "PodResizeInProgress") is None
+            assert [reason for reason, _ in await events(each, "web")] == ["ResizeStarted", "ResizeCompleted"]
+            assert agent.allocation.capacity.used("cpu") == 2000
+
+    run_virtual(main)
+
+
+def nothing(uid: str, container: str, resources: ContainerResources) -> None:
+    """A runtime that does not answer."""
+
+
+def test_a_pending_resize_is_pending_after_a_restart_and_its_pod_keeps_what_it_has() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with hosted(clock, specification("n1")) as each:
+            whole = await allocatable(each)
+            await run(each, "big", container("c", f"cpu={whole - 1500}m"))
+            await run(each, "web", container("c", "cpu=1"))
+            await resize(each, "web", c=cpu("1600m"))
+            await clock.sleep(1)
+            before = await condition(each, "web", "PodResizePending")
+            agent = await restarted(each)
+            assert len(agent.pending_resizes) == 1
+            assert agent.allocation.capacity.used("cpu") == whole - 500
+            after = await condition(each, "web", "PodResizePending")
+            assert before is not None
+            assert after == before
+            assert [reason for reason, _ in await events(each, "web")] == ["ResizeDeferred"]
+            await each.client.delete(each.client.kind_of(Pod), "big", "default", grace_period=1)
+            await clock.sleep(5)
+            (status,) = (await each.pod("web")).status.container_statuses
+            assert str(status.allocated_resources["cpu"]) == "1600m"
+
+    run_virtual(main)
+
+
+def test_what_is_asked_for_while_no_kubelet_runs_waits_until_all_pods_have_their_place() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with hosted(clock, specification("n1")) as each:
+            whole = await allocatable(each)
+            await run(each, "web", container("c", "cpu=1"))
+            await run(each, "big", container("c", f"cpu={whole - 1500}m"))
+            await run(each, "late", container("c", "cpu=200m"))
+            each.host.stop_node("n1")
+            await resize(each, "web", c=cpu("1400m"))
+            await resize(each, "late", c=cpu("100m"))
+            await clock.sleep(1)
+            agent = await restarted(each)
+            # The smaller one gives back first; both are looked at when every pod has its place.
+            phases = [(await each.pod(name)).status.phase for name in ("web", "big", "late")]
+            assert phases == ["Running"] * 3
+            (status,) = (await each.pod("web")).status.container_statuses
+            assert str(status.allocated_resources["cpu"]) == "1400m"
+            assert agent.allocation.capacity.used("cpu") == whole
+
+    run_virtual(main)
+
+
+def test_a_crash_between_the_two_records_leaves_a_resize_that_is_tried_again() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with hosted(clock, specification("n1")) as each:
+            await run(each, "web", container("c", "cpu=1"))
+            disk = each.machines.disk("n1")
+            write = disk.write
+
+            def full(path: str, data: bytes) -> None:
+                if path == "allocated_pods_state":
+                    raise OSError("no space left on device")
+                write(path, data)
+
+            disk.write = full  # type: ignore[method-assign]
+            await resize(each, "web", c=cpu("2"))
+            await clock.sleep(1)
+            pending = await condition(each, "web", "PodResizePending")
+            assert pending is not None
+            assert pending.message == "allocation is not recorded: no space left on device"
+            assert disk.read("actuated_pods_state") is not None
+            assert disk.read("allocated_pods_state") is None
+            disk.write = write  # type: ignore[method-assign]
+            await restarted(each)
+            (status,) = (await each.pod("web")).status.container_statuses
+            assert status.resources == resources("cpu=2")
+            assert await condition(each, "web", "PodResizePending") is None
+
+    run_virtual(main)
+
+
+def test_a_node_without_resizes_keeps_no_record_of_them_and_a_pod_that_ends_takes_its_own_along() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with hosted(clock, specification("n1")) as each:
+            await run(each, "web", container("c", "cpu=1"))
+            await run(each, "other", container("c", "cpu=1"))
+            disk = each.machines.disk("n1")
+            files = ("allocated_pods_state", "actuated_pods_state")
+            assert [disk.read(name) for name in files] == [None, None]
+            await resize(each, "web", c=cpu("2"))
+            await clock.sleep(1)
+            uid = (await each.pod("web")).metadata.uid
+            for name in files:
+                entries = json.loads(json.loads(disk.read(name) or b"")["data"])["entries"]
+                assert [*entries] == [uid]
+                assert entries[uid]["ContainerResources"] == {"c": {"requests": {"cpu": "2"}}}
+            await each.client.delete(each.client.kind_of(Pod), "web", "default", grace_period=1)
+            await clock.sleep(5)
+            assert [disk.read(name) for name in files] == [None, None]
+
+    run_virtual(main)
+
+
+# -- the queue
+
+
+def test_pending_resizes_are_tried_by_priority_then_guaranteed_pods_first_then_by_age() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with hosted(clock, specification("n1")) as each:
+            whole = await allocatable(each)
+            sizes = {"old": "cpu=100m", "young": "cpu=100m", "high": "cpu=100m"}
+            await each.client.create(PriorityClass(metadata=ObjectMeta(name="high"), value=5))
+            for name, size in sizes.items():
+                await run(
+                    each, name, container("c", size), priority_class_name="high" if name == "high" else ""
+                )
+            small = "cpu=100m,memory=64Mi"
+            await run(each, "sure", container("c", small, small))
+            await run(each, "shrinks", container("c", "cpu=200m"))
+            await run(each, "big", container("c", f"cpu={whole - 1000}m"))
+            agent = each.host.agent("n1")
+            assert agent is not None
+            for name in ("old", "young", "high"):
+                await resize(each, name, c=cpu("700m"))
+                await clock.sleep(5)
+            more = {"cpu": "700m", "memory": "64Mi"}
+            await resize(each, "sure", c={"requests": more, "limits": more})
+            await clock.sleep(5)
+            names = {managed.uid: managed.life.pod.metadata.name for managed in agent.pods.values()}
+            assert [names[uid] for uid in agent.pending_resizes] == ["high", "sure", "old", "young"]
+            # What gives something back is tried before all others, and what it gave back does not suffice.
+            await resize(each, "shrinks", c=cpu("100m"))
+            await clock.sleep(5)
+            (status,) = (await each.pod("shrinks")).status.container_statuses
+            assert str(status.allocated_resources["cpu"]) == "100m"
+            assert [names[uid] for uid in agent.pending_resizes] == ["high", "sure", "old", "young"]
+            await each.client.delete(each.client.kind_of(Pod), "big", "default", grace_period=1)
+            await clock.sleep(5)
+            assert agent.pending_resizes == ()
+
+    run_virtual(main)
+
+
+def test_what_nobody_gives_back_is_tried_again_every_three_minutes() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with hosted(clock, specification("n1")) as each:
+            whole = await allocatable(each)
+            await run(each, "big", container("c", f"cpu={whole - 1500}m"))
+            await run(each, "web", container("c", "cpu=1"))
+            await resize(each, "web", c=cpu("1600m"))
+            await clock.sleep(1)
+            agent = each.host.agent("n1")
+            assert agent is not None
+            assert agent.pending_resizes
+            agent.allocation.capacity.remove((await each.pod("big")).metadata.uid)
+            await clock.sleep(170)
+            assert agent.pending_resizes
+            await clock.sleep(20)
+            assert agent.pending_resizes == ()
+            metrics = each.host.metrics.resizes
+            assert metrics.accepted_later.value("periodic_retry") == 1
+            waited = metrics.deferred.of("accepted", "normal")
+            assert (waited.count, 170 < waited.total < 200) == (1, True)
+
+    run_virtual(main)
+
+
+def test_a_shrunk_pod_makes_another_resize_possible() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with hosted(clock, specification("n1")) as each:
+            whole = await allocatable(each)
+            await run(each, "big", container("c", f"cpu={whole - 1500}m"))
+            await run(each, "web", container("c", "cpu=1"))
+            await resize(each, "web", c=cpu("1600m"))
+            await clock.sleep(1)
+            update, each.runtime.update_resources = each.runtime.update_resources, nothing  # type: ignore[method-assign]
+            await resize(each, "big", c=cpu(f"{whole - 2000}m"))
+            await clock.sleep(1)
+            each.runtime.update_resources = update  # type: ignore[method-assign]
+            assert await condition(each, "web", "PodResizePending") is None, "allocated is what counts"
+            requested = each.host.metrics.resizes.requested
+            assert requested.value("cpu", "requests", "increase") == 1
+            assert requested.value("cpu", "requests", "decrease") == 1
+
+    run_virtual(main)
+
+
+# -- pods as a whole
+
+
+def test_a_pod_as_a_whole_is_resized() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with hosted(clock, specification("n1")) as each:
+            await run(
+                each, "web", container("c"), resources=resources("cpu=1,memory=1Gi", "cpu=2,memory=1Gi")
+            )
+            wanted = {"requests": {"cpu": "2", "memory": "1Gi"}, "limits": {"cpu": "3", "memory": "1Gi"}}
+            patch = {"spec": {"resources": wanted}}
+            await each.client.patch(Pod, "web", patch, namespace="default", subresource="resize")
+            await clock.sleep(1)
+            status = (await each.pod("web")).status
+            assert str(status.allocated_resources["cpu"]) == "2"
+            assert status.resources is not None
+            assert str(status.resources.limits["cpu"]) == "3"
+            agent = each.host.agent("n1")
+            assert agent is not None
+            assert agent.allocation.capacity.used("cpu") == 2000
+            assert [reason for reason, _ in await events(each, "web")] == ["ResizeStarted", "ResizeCompleted"]
+            agent = await restarted(each)
+            assert agent.allocation.capacity.used("cpu") == 2000
 
     run_virtual(main)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
 
 from nodeward.api.core_v1.container import (
     Container,
@@ -27,6 +28,7 @@ from nodeward.kubelet.pods.commands import (
     StartContainer,
     StartSandbox,
     StopContainer,
+    UpdateResources,
 )
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
 from nodeward.kubelet.pods.lifecycle_rules import LifecycleRules
@@ -37,6 +39,8 @@ from nodeward.kubelet.runtime.interface import (
     FoundPod,
     ImagePulled,
     PodGone,
+    ResourcesApplied,
+    ResourcesRefused,
     SandboxFailed,
     SandboxStarted,
 )
@@ -116,6 +120,8 @@ class Node:
         self.stubborn: set[str] = set()
         self.code_on_stop = 143
         self.sandbox_fails = ""
+        #: why the runtime refuses other resources
+        self.update_fails = ""
         self.is_gone_held = False
         self._later: list[tuple[int, str, int]] = []
         if found is not None:
@@ -124,7 +130,7 @@ class Node:
                     self.running[each.name] = each.id
                     self.started_at[each.name] = each.started_ns
 
-    def start(self) -> Node:
+    def start(self) -> Self:
         self.do(self.life.start(self.now))
         return self
 
@@ -167,6 +173,18 @@ class Node:
                 self.running.clear()
                 if not self.is_gone_held:
                     self.tell(PodGone(UID))
+            case UpdateResources(name, resources):
+                said = {
+                    "shares": resources.cpu_shares,
+                    "quota": resources.cpu_quota_us,
+                    "memory": resources.memory_bytes,
+                }
+                words = [f"{key}={value}" for key, value in said.items() if value is not None]
+                self.did.append(" ".join(("update", name, *words)))
+                if self.update_fails:
+                    self.tell(ResourcesRefused(UID, name, self.update_fails))
+                elif "update" not in self.held:
+                    self.tell(ResourcesApplied(UID, name, self.running[name], resources))
             case DeleteFromApi():
                 self.did.append("delete")
 
