@@ -97,6 +97,7 @@ def _read(line: str) -> Gate:
 _OWN: Final = """\
 AllAlpha A1.0-
 AllBeta B1.0-
+CPUManagerScaleDelayOptOut A1.37- < InPlacePodVerticalScalingExclusiveCPUs
 DRAOptionalNodePreparation A1.37- < DynamicResourceAllocation NodeDeclaredFeatures
 DownwardAPIAssignedResources A1.37-
 NodeReadinessGates A1.37-

@@ -6,18 +6,21 @@ asked, because a container manager is made before its agent.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.agent import Agent
+from nodeward.kubelet.pod_manager import PodManager
+from nodeward.kubelet.pods.commands import RecordEvent
 
 
 class AgentPods:
-    """The pods of the agent with a name."""
+    """The pods of the agent with a name; `pods` are those of the whole host."""
 
-    def __init__(self, name: str, agents: Mapping[str, Agent]) -> None:
+    def __init__(self, name: str, agents: Mapping[str, Agent], pods: PodManager) -> None:
         self._name = name
         self._agents = agents
+        self._pods = pods
 
     def active(self) -> Collection[Pod]:
         agent = self._agents.get(self._name)
@@ -29,3 +32,12 @@ class AgentPods:
         agent = self._agents.get(self._name)
         managed = agent.pods.get(uid) if agent is not None else None
         return managed.life.running_id(container) or None if managed is not None else None
+
+    def refresh_own_fields(self, uid: str, written: Callable[[str], None]) -> None:
+        self._pods.refresh_own_fields(uid, written)
+
+    def sync(self, uid: str) -> None:
+        self._pods.sync(uid)
+
+    def record(self, uid: str, event: RecordEvent) -> None:
+        self._pods.record(uid, event)

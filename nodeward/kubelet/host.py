@@ -191,7 +191,7 @@ class Host:
         """
         model, name = specification.model, specification.name
         services = services or self.machines.services(specification)
-        pods = AgentPods(name, self.nodes.agents)
+        pods = AgentPods(name, self.nodes.agents, self.pods)
         agent = Agent(
             specification,
             self._features_of(model),

@@ -85,6 +85,18 @@ class PodManager:
         else:
             self._workers.refresh_own_fields(managed, written)
 
+    def sync(self, uid: str) -> None:
+        """Look at a pod again, as when time has passed."""
+        managed = self._pods.get(uid)
+        if managed is not None:
+            self._workers.act(managed, managed.life.tick)
+
+    def record(self, uid: str, event: RecordEvent) -> None:
+        """Record an event about a pod that is taken care of."""
+        managed = self._pods.get(uid)
+        if managed is not None:
+            self._events.about_pod(managed.agent, managed.life.pod, event)
+
     # -- from the API
 
     def on_pod_changed(self, agent: Agent, pod: Pod) -> None:

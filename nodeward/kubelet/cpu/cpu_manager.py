@@ -18,6 +18,7 @@ from nodeward.base.cpuset import CPUSet
 from nodeward.kubelet.cpu.cpu_metrics import CPUMetrics
 from nodeward.kubelet.cpu.cpu_state import CPUState
 from nodeward.kubelet.cpu.exclusive_requests import CPU
+from nodeward.kubelet.cpu.exclusive_resize import ExclusiveResize
 from nodeward.kubelet.cpu.static_policy import StaticPolicy
 from nodeward.kubelet.topology_manager.hint_provider import AdmitOperation
 from nodeward.kubelet.topology_manager.hints import Hints
@@ -35,6 +36,7 @@ class ContainerMove(NamedTuple):
 class CPUManager:
     """The CPU manager of one node.
 
+    resizing: None as in Kubernetes 1.37, where a resize neither asks for NUMA nodes nor moves CPUs.
     active_pods: the pods of the node that have not ended. `is_ready`: all sources of pods have reported.
     """
 
@@ -44,6 +46,7 @@ class CPUManager:
         state: CPUState,
         active_pods: Callable[[], Collection[Pod]],
         metrics: CPUMetrics | None = None,
+        resizing: ExclusiveResize | None = None,
     ) -> None:
         """Check the state against the machine. Raises `InvalidState`."""
         policy.start(state)
@@ -52,25 +55,47 @@ class CPUManager:
         self.is_ready = False
         self._active_pods: Final = active_pods
         self._metrics: Final = metrics
+        self.resizing: Final = resizing
         #: What the runtime was last told, by pod UID and container name.
         self._applied: dict[str, dict[str, CPUSet]] = {}
 
     def hints(self, pod: Pod, container: Container, operation: AdmitOperation) -> Mapping[str, Hints]:
         self.clean_up()
-        # As in Kubernetes 1.37: a resize neither asks for NUMA nodes nor moves CPUs.
-        hints = self.policy.hints(self.state, pod, container) if operation is AdmitOperation.ADD else None
+        hints: Hints = None
+        if operation is AdmitOperation.RESIZE:
+            hints = self.resizing.hints(pod, container) if self.resizing is not None else None
+        elif not self._is_resized(pod):
+            hints = self.policy.hints(self.state, pod, container)
         return {} if hints is None else {CPU: hints}
 
     def pod_hints(self, pod: Pod, operation: AdmitOperation) -> Mapping[str, Hints]:
         self.clean_up()
-        hints = self.policy.pod_hints(self.state, pod) if operation is AdmitOperation.ADD else None
+        hints: Hints = None
+        if operation is AdmitOperation.RESIZE:
+            hints = self.resizing.pod_hints(pod) if self.resizing is not None else None
+        elif not self._is_resized(pod):
+            hints = self.policy.pod_hints(self.state, pod)
         return {} if hints is None else {CPU: hints}
+
+    def _is_resized(self, pod: Pod) -> bool:
+        """Whether a pod from before a restart has other CPUs than it asks for: where they are is settled already."""
+        entries = self.state.entries.get(pod.metadata.uid)
+        return (
+            self.resizing is not None
+            and entries is not None
+            and any(
+                each.name in entries and len(entries[each.name]) != self.policy.exclusive_cpus(pod, each)
+                for each in (*pod.spec.init_containers, *pod.spec.containers)
+            )
+        )
 
     def allocate(
         self, pod: Pod, container: Container, affinity: int | None, operation: AdmitOperation
     ) -> None:
         self.clean_up()
-        if operation is not AdmitOperation.ADD:
+        if operation is AdmitOperation.RESIZE:
+            if self.resizing is not None:
+                self.resizing.allocate(pod, container, affinity)
             return
         uid, name = pod.metadata.uid, container.name
         is_counted = self._metrics is not None and self.policy.exclusive_cpus(pod, container) > 0
@@ -95,6 +120,13 @@ class CPUManager:
         """Record that the runtime has moved a container."""
         self._applied.setdefault(uid, {})[container] = cpus
 
+    def shown(self, uid: str, container: str) -> CPUSet:
+        """Return the exclusive CPUs a container is to have, or has; none if it shares its CPUs."""
+        waiting = self.resizing.delays.waiting(uid, container) if self.resizing is not None else None
+        if waiting is not None:
+            return waiting.cpus
+        return self.state.assigned(uid, container) or CPUSet.EMPTY
+
     def applied(self, uid: str, container: str) -> CPUSet | None:
         """Return the CPUs a container was moved to last; None if that is not known."""
         return self._applied.get(uid, {}).get(container)
@@ -106,8 +138,13 @@ class CPUManager:
     def release(self, uid: str) -> None:
         """Return the CPUs of a pod of which nothing runs."""
         for container in list(self.state.entries.get(uid, ())):
-            self.policy.remove(self.state, uid, container)
+            self._remove(uid, container)
         self._applied.pop(uid, None)
+
+    def _remove(self, uid: str, container: str) -> None:
+        self.policy.remove(self.state, uid, container)
+        if self.resizing is not None:
+            self.resizing.delays.forget(uid, container)
 
     def clean_up(self) -> None:
         """Return the CPUs of containers that no active pod has."""
@@ -120,7 +157,7 @@ class CPUManager:
         for uid, containers in [(uid, list(each)) for uid, each in self.state.entries.items()]:
             for container in containers:
                 if container not in active.get(uid, ()):
-                    self.policy.remove(self.state, uid, container)
+                    self._remove(uid, container)
         for uid in [uid for uid in self._applied if uid not in active]:
             del self._applied[uid]
 

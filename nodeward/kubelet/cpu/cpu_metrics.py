@@ -21,6 +21,7 @@ PHYSICAL_CPU: Final = "physical_cpu"
 NUMA_NODE: Final = "numa_node"
 UNCORE_CACHE: Final = "uncore_cache"
 _ALIGNMENT: Final = ("scope", "boundary")
+_DELAYS: Final = (0.5, 1.0, 2.0, 5.0, 7.5, 10.0, 12.5, 15.0, 20.0, 30.0, 60.0)
 _BOUNDARIES: Final = (
     (CONTAINER, PHYSICAL_CPU),
     (CONTAINER, UNCORE_CACHE),
@@ -57,6 +58,11 @@ class CPUMetrics:
         )
         self.topology_errors: Final = counter(
             "kubelet_topology_manager_admission_errors_total", "Pods that the topology manager refused."
+        )
+        self.scale_down_delay: Final = metrics.histogram(
+            "kubelet_cpu_manager_scale_down_delay_seconds",
+            "Seconds between the notice to a container that it will lose CPUs and the loss.",
+            bounds=_DELAYS,
         )
         self._followed: dict[int, tuple[StaticPolicy, CPUState]] = {}
         gauge(

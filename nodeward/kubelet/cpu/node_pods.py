@@ -1,14 +1,15 @@
-"""What the CPU manager asks of the kubelet around it: which pods there are, and which of their containers run.
+"""What the CPU manager asks of the kubelet around it: its pods, which of their containers run, files and events.
 
 `agent_pods.AgentPods` is the implementation on top of a kubelet's pod workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from nodeward.api.core_v1.pod import Pod
+from nodeward.kubelet.pods.commands import RecordEvent
 
 
 class NodePods(Protocol):
@@ -20,4 +21,16 @@ class NodePods(Protocol):
 
     def running_id(self, uid: str, container: str) -> str | None:
         """Return the id of a running container; None if it does not run."""
+        ...
+
+    def refresh_own_fields(self, uid: str, written: Callable[[str], None]) -> None:
+        """Write the downward API files of a pod at once, then call `written` with "" or what went wrong."""
+        ...
+
+    def sync(self, uid: str) -> None:
+        """Look at a pod again: its containers have what they were to have."""
+        ...
+
+    def record(self, uid: str, event: RecordEvent) -> None:
+        """Record an event about a pod."""
         ...

@@ -12,12 +12,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from nodeward.api.core_v1.pod import Pod
 from nodeward.base.cpuset import CPUSet
 from nodeward.base.errors import ConfigError
 from nodeward.base.quantity import Quantity
 from nodeward.kubelet.config.cpu_options import TRUE_TEXTS, CpuManagerOptions
+from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.container_manager import SHARED_CPUS, ContainerManager
 from nodeward.kubelet.cpu.cpu_manager import CPUManager
+from nodeward.kubelet.cpu.exclusive_resize import ExclusiveResize
 from nodeward.kubelet.cpu.node_pods import NodePods
 from nodeward.kubelet.cpu.state_store import CPUStateStore, check_foreign_state
 from nodeward.kubelet.cpu.static_cpus import ManagerParts, StaticCPUs
@@ -27,6 +30,11 @@ from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.node_services import NodeServices
 from nodeward.kubelet.topology_manager.merging import TopologyPolicy
 from nodeward.kubelet.topology_manager.topology_admission import MOST_NUMA_NODES, TopologyManager
+
+RESIZE_GATE: Final = "InPlacePodVerticalScalingExclusiveCPUs"
+#: With the gate, pods with the annotation "true" do without the scale-down delay (KEP-6122 plans an opt-out).
+OPT_OUT_GATE: Final = "CPUManagerScaleDelayOptOut"
+OPT_OUT_ANNOTATION: Final = "cpu-manager.kubernetes.io/skip-scale-delay"
 
 #: Distances of NUMA nodes as Linux gives them where the firmware says nothing: to itself, and to any other.
 _NEAR: Final = 10
@@ -57,11 +65,14 @@ def make_container_manager(
         with_pod_level=with_pod_level,
     )
     store = CPUStateStore(services.disk, policy.name)
-    state = store.load(
-        keeps_baselines=gates.enabled("InPlacePodVerticalScalingExclusiveCPUs"), with_pod_level=with_pod_level
-    )
+    state = store.load(keeps_baselines=gates.enabled(RESIZE_GATE), with_pod_level=with_pod_level)
+    resizing = None
+    if gates.enabled(RESIZE_GATE):
+        resizing = ExclusiveResize(
+            policy, state, lambda pod: scale_delay_ns(settings, pod), parts.clock.monotonic_ns
+        )
     try:
-        cpus = CPUManager(policy, state, pods.active, parts.metrics)
+        cpus = CPUManager(policy, state, pods.active, parts.metrics, resizing)
     except InvalidState as error:
         raise InvalidState(
             f"static policy invalid state, please drain node and remove policy state file {store.path}: {error}"
@@ -83,6 +94,13 @@ def make_container_manager(
     made = StaticCPUs(specification.name, settings, cpus, topology_manager, store, pods, parts)
     made.start()
     return made
+
+
+def scale_delay_ns(settings: KubeletSettings, pod: Pod) -> int:
+    """Return how long a pod's containers keep exclusive CPUs that they give up."""
+    if settings.gates.enabled(OPT_OUT_GATE) and pod.metadata.annotations.get(OPT_OUT_ANNOTATION) == "true":
+        return 0
+    return settings.cpu_options.scale_delay_ns
 
 
 def machine_topology(model: NodeModel) -> CPUTopology:

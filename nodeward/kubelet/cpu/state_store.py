@@ -13,6 +13,7 @@ from typing import Final
 from nodeward.kubelet.cpu.cpu_state import CPUState
 from nodeward.kubelet.cpu.state_file import FILE_NAME, StateFileError, decode, encode, refusal
 from nodeward.kubelet.disk import Disk
+from nodeward.kubelet.topology_manager.topology_admission import TopologyRefusal, unexpected
 
 
 class CPUStateStore:
@@ -27,6 +28,10 @@ class CPUStateStore:
     def path(self) -> str:
         """What people call the file."""
         return self._disk.shown(FILE_NAME)
+
+    def refusal(self, error: OSError) -> TopologyRefusal:
+        """Return why a pod is refused whose CPUs cannot be written down."""
+        return unexpected(f"the CPU manager's state file {self.path} cannot be written: {error}")
 
     def load(self, *, keeps_baselines: bool, with_pod_level: bool) -> CPUState:
         """Return the state that was saved last, or an empty one if there is no file. Raises `StateFileError`."""

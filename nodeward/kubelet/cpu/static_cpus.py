@@ -15,15 +15,19 @@ from typing import Final
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.cpuset import CPUSet, CPUSetError
-from nodeward.base.duration import format_duration
+from nodeward.base.duration import SECOND_NS, format_duration
 from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.container_manager import ResizeRefusal
-from nodeward.kubelet.cpu.cpu_manager import CPUManager
+from nodeward.kubelet.cpu.cpu_manager import ContainerMove, CPUManager
 from nodeward.kubelet.cpu.cpu_map import CPUMap, map_of
 from nodeward.kubelet.cpu.cpu_metrics import CONTAINER, NUMA_NODE, POD, CPUMetrics
+from nodeward.kubelet.cpu.cpu_resizes import CPUResizes
+from nodeward.kubelet.cpu.cpuset_notices import CPUSetNotices
 from nodeward.kubelet.cpu.node_pods import NodePods
+from nodeward.kubelet.cpu.scale_delay import ScaleDelays
 from nodeward.kubelet.cpu.state_store import CPUStateStore
 from nodeward.kubelet.node.admission import Refusal
+from nodeward.kubelet.pods.commands import RecordEvent
 from nodeward.kubelet.runtime.interface import (
     ContainerExited,
     ContainerFailed,
@@ -40,7 +44,6 @@ from nodeward.kubelet.topology_manager.topology_admission import (
     POD_SCOPE,
     TopologyManager,
     TopologyRefusal,
-    unexpected,
 )
 from nodeward.machinery.clock import Clock
 
@@ -83,6 +86,9 @@ class StaticCPUs:
         self._given: dict[tuple[str, str], CPUSet] = {}
         #: the CPUs that the runtime was told to move containers to, and has not answered yet
         self._moving: dict[tuple[str, str], CPUSet] = {}
+        delays = cpus.resizing.delays if cpus.resizing is not None else ScaleDelays()
+        self._notices: Final = CPUSetNotices(pods, delays, parts.clock, parts.wheel)
+        self._resizes: Final = CPUResizes(node, cpus, topology, store, pods, self._notices)
         self._is_stopped = False
 
     def start(self) -> None:
@@ -112,11 +118,10 @@ class StaticCPUs:
         if refusal is None:
             try:
                 self._store.save(self.cpus.state)
+                self._resizes.on_admitted(pod)
                 return None
             except OSError as error:
-                refusal = unexpected(
-                    f"the CPU manager's state file {self._store.path} cannot be written: {error}"
-                )
+                refusal = self._store.refusal(error)
         self.cpus.state.restore(before)
         self._topology.forget(pod.metadata.uid)
         return Refusal(refusal.reason, refusal.message)
@@ -136,11 +141,12 @@ class StaticCPUs:
             metrics.unaligned.inc(POD if is_pod else CONTAINER, NUMA_NODE)
 
     def resize(self, pod: Pod) -> ResizeRefusal | None:
-        return None
+        return self._resizes.resize(pod)
 
     def release(self, uid: str) -> None:
         self.cpus.release(uid)
         self._topology.forget(uid)
+        self._resizes.forget(uid)
         for kept in (self._given, self._moving):
             for key in [key for key in kept if key[0] == uid]:
                 del kept[key]
@@ -161,10 +167,12 @@ class StaticCPUs:
         return self._has_no_quota and self.cpus.state.assigned(uid, container) is not None
 
     def assigned_cpuset(self, uid: str, container: str) -> str:
-        assigned = self.cpus.state.assigned(uid, container)
-        return "" if assigned is None else str(assigned)
+        return str(self.cpus.shown(uid, container))
 
     def is_applied(self, uid: str) -> bool:
+        resizing = self.cpus.resizing
+        if resizing is not None and resizing.delays.is_waiting(uid):
+            return False
         return all(
             self.cpus.applied(uid, name) == cpus
             for name, cpus in self.cpus.state.entries.get(uid, {}).items()
@@ -172,7 +180,11 @@ class StaticCPUs:
         )
 
     def is_held(self, uid: str, container: str) -> bool:
-        return False
+        applied = self.cpus.applied(uid, container)
+        assigned = self.cpus.state.assigned(uid, container)
+        has_more = assigned is not None and applied is not None and not applied <= assigned
+        resizing = self.cpus.resizing
+        return has_more or (resizing is not None and resizing.delays.waiting(uid, container) is not None)
 
     def cpu_map(self, now_ns: int) -> CPUMap:
         policy, state = self.cpus.policy, self.cpus.state
@@ -186,7 +198,8 @@ class StaticCPUs:
             policy.topology,
             policy.reserved,
             state,
-            applied=applied,
+            self.cpus.resizing.delays.pending(now_ns) if self.cpus.resizing is not None else {},
+            applied,
             scale_delay_ns=self._settings.cpu_options.scale_delay_ns,
             options=self._settings.given.get("cpuManagerPolicyOptions"),
         )
@@ -212,12 +225,24 @@ class StaticCPUs:
                 cpus = told if resources.cpuset is None else _cpus_in_force(resources)
                 if cpus is not None:
                     self.cpus.on_applied(uid, name, cpus)
+                if told is not None and cpus == self.cpus.state.assigned(uid, name):
+                    self._on_exclusive_applied(uid, name, cpus)
             case ResourcesRefused(uid=uid, container=name, reason=reason):
                 if (refused := self._moving.pop((uid, name), None)) is not None:
                     LOG.warning(
                         "node %s: pod %s: container %s stays on its CPUs, it cannot be moved to %s: %s",
                         *(self._node, uid, name, refused, reason),
                     )
+
+    def _on_exclusive_applied(self, uid: str, name: str, cpus: CPUSet | None) -> None:
+        """A container runs on its new exclusive CPUs: its pod may be done with its resize."""
+        text = f"Container {name} runs on CPUs {cpus}"
+        self._pods.record(uid, RecordEvent("Normal", "CPUSetApplied", text, name))
+        noticed_ns = self._notices.end(uid, name)
+        if noticed_ns is not None:
+            seconds = (self._clock.monotonic_ns() - noticed_ns) / SECOND_NS
+            self._metrics.scale_down_delay.observe(seconds)
+        self._pods.sync(uid)
 
     def _pass(self) -> None:
         """Reconcile, and again one period after the end of this pass."""
@@ -229,17 +254,30 @@ class StaticCPUs:
             self._wheel.at(self._clock.monotonic_ns() + self._settings.cpu_reconcile_ns, self._pass)
 
     def reconcile(self) -> None:
-        """Move every running container whose CPUs are not those it should have."""
+        """End the delays that are over, then move every running container whose CPUs are not those it should have."""
+        resizing = self.cpus.resizing
+        ended = resizing.apply_due(self._clock.monotonic_ns()) if resizing is not None else []
         moves = list(self.cpus.reconcile(self._pods.running_id))
         self._save()
         for move in moves:
             key = (move.uid, move.container)
-            if self._moving.get(key) == move.cpus:
+            if self._moving.get(key) == move.cpus or self._is_held_back(move):
                 continue
             self._moving[key] = move.cpus
             self._runtime.update_resources(
                 move.uid, move.container, ContainerResources(cpuset=str(move.cpus))
             )
+
+        for uid in {uid: None for uid, name in ended if self._pods.running_id(uid, name) is None}:
+            self._pods.sync(uid)
+
+    def _is_held_back(self, move: ContainerMove) -> bool:
+        """Whether a container would lose CPUs before its file says so."""
+        resizing = self.cpus.resizing
+        if resizing is None or resizing.delays.is_written(move.uid, move.container):
+            return False
+        applied = self.cpus.applied(move.uid, move.container)
+        return applied is None or not applied <= move.cpus
 
     def _save(self) -> None:
         """Write the state file; what cannot be written now is written with the next change or pass."""

@@ -67,7 +67,7 @@ class StaticPolicy:
             _check_align_by_socket(topology, topology_policy)
         if not reserved:
             try:
-                reserved = self._take(topology.all_cpus, reserved_count)
+                reserved = self.take(topology.all_cpus, reserved_count)
             except AssignmentError:
                 reserved = CPUSet.EMPTY
         if len(reserved) != reserved_count:
@@ -136,7 +136,7 @@ class StaticPolicy:
         uid = pod.metadata.uid
         cpus = state.assigned(uid, container.name)
         if cpus is None:
-            self._check_smt_alignment(state, wanted)
+            self.check_smt_alignment(state, wanted)
             cpus = self._allocate(state, wanted, affinity, self._reusable.get(uid, CPUSet.EMPTY))
             state.assign(uid, container.name, cpus)
         self._keep_reusable(pod, container, cpus)
@@ -151,7 +151,7 @@ class StaticPolicy:
             return
         if (why := empty_shared_pool(pod)) is not None:
             raise ResourceRefused("EmptyPodSharedPoolError", why)
-        self._check_smt_alignment(state, wanted)
+        self.check_smt_alignment(state, wanted)
         whole = self._allocate(state, wanted, affinity, CPUSet.EMPTY)
         state.pod_entries[uid] = whole
         given: dict[str, CPUSet] = {}
@@ -159,14 +159,14 @@ class StaticPolicy:
         for container in pod.spec.init_containers:
             cpus = self.exclusive_cpus(pod, container)
             if cpus:
-                given[container.name] = self._take(pool, cpus)
+                given[container.name] = self.take(pool, cpus)
                 if is_sidecar(container):
                     pool -= given[container.name]
             elif not is_sidecar(container):
                 given[container.name] = pool
         for container in pod.spec.containers:
             if cpus := self.exclusive_cpus(pod, container):
-                given[container.name] = self._take(pool, cpus)
+                given[container.name] = self.take(pool, cpus)
                 pool -= given[container.name]
         for container in (*pod.spec.init_containers, *pod.spec.containers):
             state.assign(uid, container.name, given.get(container.name, pool))
@@ -183,6 +183,12 @@ class StaticPolicy:
             return
         state.default |= released - state.assigned_in_pod(uid)
 
+    def reassign(self, state: CPUState, uid: str, container: str, cpus: CPUSet) -> None:
+        """Give a container another exclusive set; what it gains leaves the shared set, what it loses joins it."""
+        before = state.assigned(uid, container) or CPUSet.EMPTY
+        state.assign(uid, container, cpus)
+        state.default = (state.default - cpus) | (before - state.assigned_in_pod(uid))
+
     def hints(self, state: CPUState, pod: Pod, container: Container) -> Hints:
         """Return the NUMA nodes on which a container can get its exclusive CPUs."""
         wanted = self.exclusive_cpus(pod, container)
@@ -191,8 +197,8 @@ class StaticPolicy:
         uid = pod.metadata.uid
         assigned = state.assigned(uid, container.name)
         if assigned is None:
-            return self._hints(self.available(state), self._reusable.get(uid, CPUSet.EMPTY), wanted)
-        return self._hints(assigned, CPUSet.EMPTY, wanted) if len(assigned) == wanted else []
+            return self.numa_hints(self.available(state), self._reusable.get(uid, CPUSet.EMPTY), wanted)
+        return self.numa_hints(assigned, CPUSet.EMPTY, wanted) if len(assigned) == wanted else []
 
     def pod_hints(self, state: CPUState, pod: Pod) -> Hints:
         """Return the NUMA nodes on which a whole pod can get its exclusive CPUs."""
@@ -208,9 +214,9 @@ class StaticPolicy:
                 return []
         assigned = state.assigned_in_pod(uid)
         if len(assigned) == wanted:
-            return self._hints(assigned, CPUSet.EMPTY, wanted)
+            return self.numa_hints(assigned, CPUSet.EMPTY, wanted)
         reusable = self._reusable.get(uid, CPUSet.EMPTY) | assigned
-        return self._hints(self.available(state), reusable, wanted)
+        return self.numa_hints(self.available(state), reusable, wanted)
 
     def exclusive_cpus(self, pod: Pod, container: Container) -> int:
         """Return the number of CPUs this policy gives to a container for itself."""
@@ -230,7 +236,8 @@ class StaticPolicy:
         ends = any(each.name == container.name and not is_sidecar(each) for each in pod.spec.init_containers)
         self.reuse(pod.metadata.uid, reusable | cpus if ends else reusable - cpus)
 
-    def _check_smt_alignment(self, state: CPUState, wanted: int) -> None:
+    def check_smt_alignment(self, state: CPUState, wanted: int, *, held: int = 0) -> None:
+        """Refuse an amount that is not made of whole cores, if those are asked for. `held`: of these it has some."""
         per_core = self.topology.cpus_per_core
         if not self.options.full_pcpus_only:
             return
@@ -238,7 +245,7 @@ class StaticPolicy:
             why = f"requested {wanted} cpus not multiple cpus per core = {per_core}"
             raise ResourceRefused("SMTAlignmentError", f"SMT Alignment Error: {why}")
         free = len(state.default - self.reserved_physical)
-        if wanted > free:
+        if wanted - held > free:
             raise ResourceRefused(
                 "SMTAlignmentError",
                 "SMT Alignment Error: not enough free physical CPUs:"
@@ -250,19 +257,21 @@ class StaticPolicy:
         free = self.available(state) | reusable
         taken = CPUSet.EMPTY
         if affinity is not None:
-            nodes = numa_nodes_of(affinity)
-            near = (
-                self.topology.cpus_in_sockets(self.topology.sockets_of_numa_nodes(nodes))
-                if self.options.align_by_socket
-                else self.topology.cpus_in_numa_nodes(nodes)
-            )
-            aligned = free & near
-            taken = self._take(aligned, min(wanted, len(aligned)))
-        taken |= self._take(free - taken, wanted - len(taken))
+            aligned = free & self.cpus_near(affinity)
+            taken = self.take(aligned, min(wanted, len(aligned)))
+        taken |= self.take(free - taken, wanted - len(taken))
         state.default -= taken
         return taken
 
-    def _take(self, free: CPUSet, wanted: int) -> CPUSet:
+    def cpus_near(self, affinity: int) -> CPUSet:
+        """Return all CPUs of a set of NUMA nodes, or of their sockets with option align-by-socket."""
+        nodes = numa_nodes_of(affinity)
+        if self.options.align_by_socket:
+            return self.topology.cpus_in_sockets(self.topology.sockets_of_numa_nodes(nodes))
+        return self.topology.cpus_in_numa_nodes(nodes)
+
+    def take(self, free: CPUSet, wanted: int) -> CPUSet:
+        """Return CPUs of `free` as the options ask for. Raises `AssignmentError`."""
         options = self.options
         if options.distribute_across_numa:
             return take_distributed(
@@ -281,7 +290,7 @@ class StaticPolicy:
             align_by_uncore=options.prefer_align_by_uncore_cache,
         )
 
-    def _hints(self, free: CPUSet, reusable: CPUSet, wanted: int) -> list[TopologyHint]:
+    def numa_hints(self, free: CPUSet, reusable: CPUSet, wanted: int) -> list[TopologyHint]:
         """Return every combination of NUMA nodes that has the CPUs; those of the least possible size are preferred."""
         nodes = self.topology.numa_nodes
         total = {node.id: node.bits.bit_count() for node in nodes.values()}

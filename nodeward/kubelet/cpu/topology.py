@@ -119,6 +119,11 @@ class CPUTopology:
         """Return `cpus` together with the other threads of their cores."""
         return _joined(self.cores, {self.details[cpu].core for cpu in cpus if cpu in self.details})
 
+    def whole_uncore_caches(self, cpus: CPUSet) -> CPUSet:
+        """Return `cpus` together with all CPUs that share an uncore cache with one of them."""
+        found = {self.details[cpu].uncore_cache for cpu in cpus if cpu in self.details}
+        return _joined(self.uncore_caches, found)
+
     def shares_uncore_cache(self, cpus: CPUSet) -> bool:
         """Whether all of some CPUs share one uncore cache."""
         return any(not cpus.bits & ~unit.bits for unit in self.uncore_caches.values())

@@ -61,6 +61,10 @@ class TopologyManager:
         """Return the hints that were chosen for the containers of a pod."""
         return self._affinity.get(uid, {})
 
+    def restore(self, uid: str, hints: Mapping[str, TopologyHint]) -> None:
+        """Keep the hints that a pod had before a resize that was refused."""
+        self._affinity[uid] = dict(hints)
+
     def forget(self, uid: str) -> None:
         """Forget a pod that is gone."""
         self._affinity.pop(uid, None)

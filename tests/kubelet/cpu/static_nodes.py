@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from nodeward.api.core_v1.container import Container, ResourceRequirements
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.meta import ObjectMeta
@@ -71,3 +73,35 @@ async def in_force(each: Hosted, name: str, container: str = "c0") -> str:
                 if found.name == container and found.resources is not None:
                     return found.resources.cpuset or ""
     return "not running"
+
+
+def resizing_node(
+    name: str = "n1",
+    machine: CPUDescription | None = EIGHT,
+    delay: str = "",
+    gates: dict[str, bool] | None = None,
+    **config: Any,
+) -> NodeSpecification:
+    """A static node whose exclusive CPUs can be resized, after a delay if one is given."""
+    on = {RESIZE: True, "CPUManagerPolicyAlphaOptions": True} | (gates or {})
+    options = config.pop("cpuManagerPolicyOptions", {}) | ({"scale-delay-time": delay} if delay else {})
+    fields = {"featureGates": on} | ({"cpuManagerPolicyOptions": options} if options else {}) | config
+    return static_node(name, machine, **fields)
+
+
+def resized(pod: Pod, *cpus: str) -> Pod:
+    """The pod with other CPUs asked for."""
+    containers = [
+        replace(each, resources=requirements(cpu))
+        for each, cpu in zip(pod.spec.containers, cpus, strict=True)
+    ]
+    return replace(pod, spec=replace(pod.spec, containers=containers))
+
+
+async def started(each: Hosted, name: str, *cpus: str, **spec: Any) -> Pod:
+    """A pod of these CPUs that runs, as the API has it."""
+    await each.client.create(guaranteed(name, *cpus, **spec))
+    await each.clock.sleep(1)
+    pod = await each.pod(name)
+    assert pod.status.phase == "Running", pod.status.message
+    return pod

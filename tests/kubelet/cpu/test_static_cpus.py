@@ -11,6 +11,7 @@ from nodeward.api.core_v1.cluster import Event
 from nodeward.api.core_v1.container import Container
 from nodeward.api.core_v1.pod import Pod
 from nodeward.base.cpuset import CPUSet
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.kubelet.cpu.cpu_state import CPUState
 from nodeward.kubelet.cpu.state_file import StateFileError, encode
@@ -109,7 +110,7 @@ def test_what_the_runtime_refuses_is_tried_again_in_the_next_pass() -> None:
             real = each.runtime.update_resources
 
             def refuse(uid: str, container: str, resources: ContainerResources) -> None:
-                asked.append((round(clock.monotonic_ns() / 1e9), resources.cpuset))
+                asked.append((round(clock.monotonic_ns() / SECOND_NS), resources.cpuset))
                 each.host.pods.on_runtime_event(ResourcesRefused(uid, container, "no such CPU"))
 
             each.runtime.update_resources = refuse  # type: ignore[method-assign]
