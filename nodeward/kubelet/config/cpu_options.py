@@ -6,6 +6,7 @@ value for the CPU manager; what a machine must be like for an option is checked 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +15,8 @@ from nodeward.base.duration import SECOND_NS, DurationError, parse_duration
 from nodeward.base.problems import Problems
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config.reading import nearest
+
+LOG: Final = logging.getLogger(__name__)
 
 FULL_PCPUS_ONLY: Final = "full-pcpus-only"
 ACROSS_NUMA: Final = "distribute-cpus-across-numa"
@@ -122,6 +125,7 @@ def _delay(at: str, text: str, gates: Gates | None, problems: Problems) -> int:
         return 0
     gate = "InPlacePodVerticalScalingExclusiveCPUs"
     if delay and gates is not None and not gates.enabled(gate):
+        LOG.warning("%s %s is not possible: feature gate %s is off", SCALE_DELAY, text, gate)
         problems.say(at, f'option "{SCALE_DELAY}" must be 0s unless feature gate {gate} is on, got {text}')
         return 0
     return delay
