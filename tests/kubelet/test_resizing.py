@@ -13,6 +13,7 @@ from nodeward.api.meta import ObjectMeta
 from nodeward.api.scheduling_v1 import PriorityClass
 from nodeward.base.quantity import Quantity
 from nodeward.kubelet.agent import Agent
+from nodeward.kubelet.runtime.behaviour import USUAL
 from nodeward.kubelet.runtime.resources import ContainerResources
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
@@ -442,5 +443,37 @@ def test_a_pod_as_a_whole_is_resized() -> None:
             assert [reason for reason, _ in await events(each, "web")] == ["ResizeStarted", "ResizeCompleted"]
             agent = await restarted(each)
             assert agent.allocation.capacity.used("cpu") == 2000
+
+    run_virtual(main)
+
+
+def test_memory_in_use_is_not_taken_away_and_given_back_once_it_is_free() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with hosted(clock, specification("n1")) as each:
+            said = {"simulation.nodeward.dev/c": "memory-use=200Mi"}
+            spec = PodSpec(node_name="n1", containers=[container("c", "memory=300Mi", "memory=300Mi")])
+            metadata = ObjectMeta(name="web", namespace="default", annotations=said)
+            made = await each.client.create(Pod(metadata=metadata, spec=spec))
+            await clock.sleep(1)
+            await resize(each, "web", c={"requests": {"memory": "100Mi"}, "limits": {"memory": "100Mi"}})
+            await clock.sleep(25)
+            found = await condition(each, "web", "PodResizeInProgress")
+            assert found is not None
+            assert (found.reason, found.message) == (
+                "Error",
+                'cannot decrease memory limits: attempting to set container "c" memory limit (104857600) '
+                "below current usage (209715200)",
+            )
+            assert [reason for reason, _ in await events(each, "web")] == ["ResizeStarted", "ResizeError"]
+            (status,) = (await each.pod("web")).status.container_statuses
+            assert status.resources == resources("memory=300Mi", "memory=300Mi")
+            took = each.host.metrics.resizes.took
+            assert (took.of("false").count, took.of("true").count) == (3, 0)
+            sim = each.runtime._pods[made.metadata.uid].containers["c"]
+            sim.behaviour = USUAL
+            await clock.sleep(10)
+            (status,) = (await each.pod("web")).status.container_statuses
+            assert status.resources == resources("memory=100Mi", "memory=100Mi")
+            assert await condition(each, "web", "PodResizeInProgress") is None
 
     run_virtual(main)

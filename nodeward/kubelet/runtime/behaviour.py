@@ -16,6 +16,7 @@
 | `stop-delay` | how long it takes to obey SIGTERM | 0s |
 | `stop-code` | what it ends with then | 0 |
 | `post-start-code`, `pre-stop-code` | what that hook ends with; 0: its command is run as far as it can be | 0 |
+| `memory-use` | how much memory it uses; its limit cannot be made smaller | 0 |
 | `fails` | why it cannot start, one of `FAILURES` | |
 """
 
@@ -26,6 +27,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from nodeward.base.duration import SECOND_NS, parse_duration
+from nodeward.base.quantity import Quantity
 
 PREFIX: Final = "simulation.nodeward.dev/"
 WHOLE_POD: Final = "pod"
@@ -55,6 +57,7 @@ class Behaviour:
     stop_code: int = 0
     post_start_code: int = 0
     pre_stop_code: int = 0
+    memory_use_bytes: int = 0
     fails: str = ""
 
 
@@ -75,6 +78,7 @@ _NUMBERS: Final = {
     "post-start-code": "post_start_code",
     "pre-stop-code": "pre_stop_code",
 }
+_MEMORY: Final = "memory-use"
 
 
 def behaviour_of(annotations: Mapping[str, str], container: str, usual: Behaviour = USUAL) -> Behaviour:
@@ -98,12 +102,14 @@ def parse(text: str, usual: Behaviour = USUAL, where: str = "behaviour") -> Beha
                 changed[_DURATIONS[name]] = parse_duration(value)
             elif name in _NUMBERS:
                 changed[_NUMBERS[name]] = int(value)
+            elif name == _MEMORY:
+                changed["memory_use_bytes"] = Quantity.parse(value).value
             elif name == "fails":
                 if value not in FAILURES:
                     raise ValueError(f"{value!r} is none of {', '.join(FAILURES)}")
                 changed["fails"] = value
             else:
-                known = ", ".join(sorted((*_DURATIONS, *_NUMBERS, "fails")))
+                known = ", ".join(sorted((*_DURATIONS, *_NUMBERS, _MEMORY, "fails")))
                 raise ValueError(f"unknown word {name!r}; known are {known}")
         except ValueError as error:
             raise ValueError(f"{where}: {word!r}: {error}") from None

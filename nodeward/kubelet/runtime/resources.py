@@ -14,6 +14,7 @@ from typing import Final
 
 from nodeward.api.core_v1.container import ResourceRequirements
 from nodeward.base.cpuset import CPUSet, CPUSetError
+from nodeward.base.fielderror import quote
 from nodeward.base.quantity import ZERO, Format, Quantity
 
 PERIOD_US: Final = 100_000
@@ -74,6 +75,17 @@ def kernel_resources(
         cpu_quota_us(cpu_limit) if has_quota else None,
         limits.get("memory", ZERO).value,
         cpuset,
+    )
+
+
+def memory_refusal(container: str, wanted: ContainerResources, usage_bytes: int) -> str:
+    """Return why a container that uses this much memory cannot have its new limit; "" if it can."""
+    limit = wanted.memory_bytes
+    if not limit or usage_bytes < limit:
+        return ""
+    return (
+        f"cannot decrease memory limits: attempting to set container {quote(container)} memory limit ({limit}) "
+        f"below current usage ({usage_bytes})"
     )
 
 

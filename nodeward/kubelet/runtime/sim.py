@@ -42,6 +42,7 @@ from nodeward.kubelet.runtime.interface import (
 from nodeward.kubelet.runtime.resources import (
     ContainerResources,
     kernel_resources,
+    memory_refusal,
     plain_cpuset,
     usable_cpuset,
 )
@@ -314,6 +315,9 @@ class SimRuntime:
             cpuset = None if resources.cpuset is None else self._usable(mine, resources.cpuset)
         except CPUSetError as error:
             self._tell(ResourcesRefused(uid, container, f"cpuset {resources.cpuset!r}: {error}"))
+            return
+        if refusal := memory_refusal(container, resources, found.behaviour.memory_use_bytes):
+            self._tell(ResourcesRefused(uid, container, refusal))
             return
         found.resources = found.resources.with_changes(replace(resources, cpuset=cpuset))
         self._tell(ResourcesApplied(uid, container, found.id, found.resources))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from nodeward.api.core_v1.container import ResourceRequirements
 from nodeward.base.quantity import Quantity
@@ -133,5 +134,25 @@ def test_commands_are_answered_in_their_order(ground: Ground) -> None:
             scene.runtime.update_resources(pod.metadata.uid, "c0", ContainerResources(cpuset=cpuset))
         await scene.heard.wait_for(ResourcesApplied, 3)
         assert [each.resources.cpuset for each in scene.heard.of(ResourcesApplied)] == ["0", "", "0"]
+
+    ground.play(play)
+
+
+def test_memory_is_not_limited_below_what_is_in_use(ground: Ground) -> None:
+    async def play(scene: Scene) -> None:
+        limits = {"memory": Quantity.parse("64Mi")}
+        pod = scene.pod(SERVES, resources=ResourceRequirements(limits=limits))
+        annotations = {"simulation.nodeward.dev/c0": "memory-use=1Mi"}
+        pod = replace(pod, metadata=replace(pod.metadata, annotations=annotations))
+        await scene.sandbox(pod)
+        await scene.started(pod)
+        scene.runtime.update_resources(pod.metadata.uid, "c0", ContainerResources(memory_bytes=4096))
+        refused = await scene.heard.wait_for(ResourcesRefused, uid=pod.metadata.uid, container="c0")
+        assert refused.reason.startswith(
+            'cannot decrease memory limits: attempting to set container "c0" memory limit (4096) below current usage ('
+        )
+        scene.runtime.update_resources(pod.metadata.uid, "c0", ContainerResources(memory_bytes=96 * _MIB))
+        applied = await scene.heard.wait_for(ResourcesApplied)
+        assert agrees(applied.resources, ContainerResources(2, 0, 96 * _MIB, applied.resources.cpuset))
 
     ground.play(play)

@@ -19,7 +19,7 @@ _CALLS: Final = (
     "Version", "Status", "RuntimeConfig",
     "RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "PodSandboxStatus", "ListPodSandbox",
     "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ListContainers", "ContainerStatus",
-    "UpdateContainerResources", "ExecSync", "Exec",
+    "ContainerStats", "UpdateContainerResources", "ExecSync", "Exec",
     "ListImages", "ImageStatus", "PullImage",
 )  # fmt: skip
 

@@ -175,6 +175,11 @@ _MESSAGES: Final[dict[str, tuple[str, ...]]] = {
     "ContainerStatusResponse": ("status=1 ContainerStatus", "info=2 strings"),
     "UpdateContainerResourcesRequest": ("container_id=1 string", "linux=2 LinuxContainerResources"),
     "UpdateContainerResourcesResponse": (),
+    "UInt64Value": ("value=1 uint64",),
+    "MemoryUsage": ("working_set_bytes=2 UInt64Value", "usage_bytes=4 UInt64Value"),
+    "ContainerStats": ("memory=3 MemoryUsage",),
+    "ContainerStatsRequest": ("container_id=1 string",),
+    "ContainerStatsResponse": ("stats=1 ContainerStats",),
     # commands in containers
     "ExecSyncRequest": ("container_id=1 string", "cmd=2 *string", "timeout=3 int64"),
     "ExecSyncResponse": ("stdout=1 bytes", "stderr=2 bytes", "exit_code=3 int32"),

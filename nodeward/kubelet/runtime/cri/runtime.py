@@ -50,7 +50,7 @@ from nodeward.kubelet.runtime.interface import (
     SandboxFailed,
     SandboxStarted,
 )
-from nodeward.kubelet.runtime.resources import ContainerResources
+from nodeward.kubelet.runtime.resources import ContainerResources, memory_refusal
 from nodeward.machinery.clock import Clock
 from nodeward.machinery.eager import own_task
 
@@ -222,7 +222,7 @@ class CriRuntime:
             self._tell(ResourcesRefused(uid, container, f"cpuset {resources.cpuset!r}: {error}"))
             return
         mine = self._pods.setdefault(uid, _Pod())
-        self._spawn(self._update(mine, running, linux))
+        self._spawn(self._update(mine, running, resources, linux))
 
     # -- answers
 
@@ -339,10 +339,23 @@ class CriRuntime:
             del self._pods[uid]
         self._tell(PodGone(uid))
 
-    async def _update(self, mine: _Pod, running: Running, linux: Any) -> None:
+    async def _memory_refusal(self, running: Running, wanted: ContainerResources) -> str:
+        """A runtime may kill a container that uses more than its new limit: ask it how much that is."""
+        if not wanted.memory_bytes:
+            return ""
+        memory = (await self._call("ContainerStats", container_id=running.id)).stats.memory
+        return memory_refusal(
+            running.name, wanted, memory.usage_bytes.value or memory.working_set_bytes.value
+        )
+
+    async def _update(self, mine: _Pod, running: Running, wanted: ContainerResources, linux: Any) -> None:
         """Commands of one pod are carried out in the order they came; what is in force is read back."""
         async with mine.updating:
             try:
+                refusal = await self._memory_refusal(running, wanted)
+                if refusal:
+                    self._tell(ResourcesRefused(running.uid, running.name, refusal))
+                    return
                 await self._call("UpdateContainerResources", container_id=running.id, linux=linux)
                 answer = await self._call("ContainerStatus", container_id=running.id, verbose=True)
             except CriError as error:

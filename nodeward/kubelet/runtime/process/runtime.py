@@ -57,7 +57,7 @@ from nodeward.kubelet.runtime.process.execing import ProcessExec, start_exec
 from nodeward.kubelet.runtime.process.launch_plan import Unfit, plan_of
 from nodeward.kubelet.runtime.process.notes import STARTED, Plan, Started
 from nodeward.kubelet.runtime.process.waiting import ProcessWatch, read_all
-from nodeward.kubelet.runtime.resources import ContainerResources, usable_cpuset
+from nodeward.kubelet.runtime.resources import ContainerResources, memory_refusal, usable_cpuset
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.eager import own_task
 
@@ -249,7 +249,7 @@ class ProcessRuntime:
             self._tell(ResourcesRefused(uid, container, f"container {container!r} does not run"))
             return
         if resources.cpuset is None:
-            self._tell(ResourcesApplied(uid, container, found.id, resources_of(found)))
+            self._spawn(self._check_memory(uid, found, found.started["pid"], resources), self._tasks)
             return
         try:
             cpuset = usable_cpuset(resources.cpuset, self._all_cpus)
@@ -318,6 +318,16 @@ class ProcessRuntime:
                 self._tell(ResourcesRefused(uid, container.name, why))
                 return
             container.cpusets = (cpuset,)
+            self._tell(ResourcesApplied(uid, container.name, container.id, resources_of(container)))
+
+    async def _check_memory(
+        self, uid: str, container: BookedContainer, pid: int, wanted: ContainerResources
+    ) -> None:
+        """Nothing limits the memory of a process; a limit below what is in use is refused nevertheless."""
+        usage = await asyncio.to_thread(tree.memory_bytes, pid) if wanted.memory_bytes else 0
+        if refusal := memory_refusal(container.name, wanted, usage):
+            self._tell(ResourcesRefused(uid, container.name, refusal))
+        else:
             self._tell(ResourcesApplied(uid, container.name, container.id, resources_of(container)))
 
     async def _start(self, pod: BookedPod, container: BookedContainer, request: ContainerRequest) -> None:

@@ -64,6 +64,18 @@ def descendants(root: int) -> list[int]:
     return found
 
 
+def memory_bytes(root: int) -> int:
+    """Return how much memory a process and all processes below it have in use."""
+    pages = 0
+    for pid in (root, *descendants(root)):
+        try:
+            with open(f"/proc/{pid}/statm", "rb") as file:
+                pages += int(file.read().split()[1])
+        except (OSError, IndexError, ValueError):
+            continue  # it has just ended
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 def in_session(session: int) -> list[int]:
     """All living processes of a session."""
     found = []
