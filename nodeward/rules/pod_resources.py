@@ -30,10 +30,14 @@ def pod_requests(
     *,
     with_pod_level: bool = True,
     with_status: bool = False,
+    with_pod_status: bool = False,
     with_overhead: bool = True,
     missing: Mapping[str, Quantity] = _NOTHING,
 ) -> Amounts:
-    """Return the pod's total requests. A container without a request counts with what is in `missing`."""
+    """Return the pod's total requests. A container without a request counts with what is in `missing`.
+
+    `with_pod_status`: a resize of the pod as a whole counts as one of its containers does.
+    """
     spec = pod.spec
     total = _aggregate(spec, lambda container: container.resources.requests, missing)
     if with_status:
@@ -60,6 +64,8 @@ def pod_requests(
             raise_to(total, held)
     if with_pod_level and spec.resources is not None:
         total |= _pod_level(spec.resources.requests)
+        if with_pod_status and pod.status.resources is not None and _pod_level(spec.resources.requests):
+            total |= _held_by_pod(pod)
     if with_overhead:
         add(total, spec.overhead)
     return total
@@ -134,6 +140,18 @@ def raise_to(into: Amounts, other: Mapping[str, Quantity]) -> None:
         before = into.get(name)
         if before is None or amount > before:
             into[name] = amount
+
+
+def _held_by_pod(pod: Pod) -> Amounts:
+    """Return what a pod with resources of its own holds during a resize: the largest of desired, allocated, actual."""
+    spec, status = pod.spec, pod.status
+    found: Amounts = {}
+    if spec.resources is not None and not resize_is_infeasible(pod):
+        raise_to(found, _pod_level(spec.resources.requests))
+    if status.resources is not None:
+        raise_to(found, _pod_level(status.resources.requests))
+    raise_to(found, _pod_level(status.allocated_resources))
+    return found
 
 
 def _pod_level(amounts: Mapping[str, Quantity]) -> Amounts:

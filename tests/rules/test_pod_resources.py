@@ -6,7 +6,7 @@ from nodeward.api.core_v1.container import Container, ResourceRequirements
 from nodeward.api.core_v1.pod import Pod, PodSpec
 from nodeward.api.core_v1.pod_status import ContainerStatus, PodCondition, PodStatus
 from nodeward.base.quantity import Quantity
-from nodeward.rules.pod_resources import has_pod_level, pod_limits, pod_requests
+from nodeward.rules.pod_resources import Amounts, has_pod_level, pod_limits, pod_requests
 
 
 def cpu(amount: str) -> dict[str, Quantity]:
@@ -69,3 +69,22 @@ def test_during_a_resize_the_larger_size_counts_until_it_is_found_infeasible() -
     pod.status.conditions = [PodCondition(type="PodResizePending", status="True", reason="Infeasible")]
     assert pod_requests(pod, with_status=True) == cpu("3")
     assert pod_limits(pod, with_status=True) == cpu("3")
+
+
+def test_during_a_resize_of_the_whole_pod_the_larger_size_counts_where_its_status_does() -> None:
+    whole = ResourceRequirements(requests=cpu("1"))
+    status = PodStatus(allocated_resources=cpu("2"), resources=ResourceRequirements(requests=cpu("3")))
+    pod = Pod(spec=PodSpec(containers=[box("a", "1")], resources=whole), status=status)
+
+    def held() -> Amounts:
+        return pod_requests(pod, with_status=True, with_pod_status=True)
+
+    assert pod_requests(pod, with_status=True) == cpu("1"), "quotas count what it asks for"
+    assert held() == cpu("3")
+    pod.spec.resources = ResourceRequirements(requests=cpu("9"))
+    assert held() == cpu("9")
+    pod.status.conditions = [PodCondition(type="PodResizePending", status="True", reason="Infeasible")]
+    assert held() == cpu("3")
+    pod.status.conditions = []
+    pod.status.resources = None
+    assert held() == cpu("9"), "nothing is known of a node that does not say"

@@ -99,8 +99,11 @@ class Accountant:
         return found
 
     def _work_out(self, pod: Pod, *, with_status: bool = True) -> Amounts:
-        requested = {n: a for n, a in whole(pod_requests(pod, with_status=with_status)).items() if a > 0}
-        scored = whole(pod_requests(pod, with_status=with_status, missing=MISSING))
+        held = pod_requests(pod, with_status=with_status, with_pod_status=with_status)
+        requested = {n: a for n, a in whole(held).items() if a > 0}
+        scored = whole(
+            pod_requests(pod, with_status=with_status, with_pod_status=with_status, missing=MISSING)
+        )
         scored = {name: n for name, n in scored.items() if n > 0}
         requested[PODS] = scored[PODS] = 1
         names = [*scored, *(name for name in requested if name not in scored)]

@@ -240,7 +240,7 @@ def _after_pod_is_gone(pod: PodView, old: Pod, new: Pod | None) -> QueueingHint:
 def _after_pod_shrank(pod: PodView, old: Pod, new: Pod) -> QueueingHint:
     if not new.spec.node_name:
         return QueueingHint.SKIP
-    before, after = (whole(pod_requests(each, with_status=True)) for each in (old, new))
+    before, after = (whole(pod_requests(each, with_status=True, with_pod_status=True)) for each in (old, new))
     has_shrunk = any(before.get(name, 0) > after.get(name, 0) for name in pod.requests)
     return QueueingHint.QUEUE if has_shrunk else QueueingHint.SKIP
 

@@ -60,10 +60,10 @@ def _is_scaled_down(before: Pod, after: Pod) -> bool:
     if before.spec == after.spec and _held(before) == _held(after):
         # Most updates only report progress, and adding up requests is the dearest thing here.
         return False
-    asked = pod_requests(after, with_status=True)
+    asked = pod_requests(after, with_status=True, with_pod_status=True)
     return any(
         name not in asked or asked[name] < quantity
-        for name, quantity in pod_requests(before, with_status=True).items()
+        for name, quantity in pod_requests(before, with_status=True, with_pod_status=True).items()
     )
 
 
@@ -76,4 +76,5 @@ def _held(pod: Pod) -> tuple[object, ...]:
             for one in (*status.init_container_statuses, *status.container_statuses)
         ],
         resize_is_infeasible(pod),
+        (status.allocated_resources, status.resources) if pod.spec.resources is not None else None,
     )
