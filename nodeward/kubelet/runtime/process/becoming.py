@@ -11,7 +11,7 @@ import os
 import signal
 from typing import Final, NoReturn
 
-from nodeward.kubelet.runtime.process import rootfs
+from nodeward.kubelet.runtime.process import cpuset_cgroups, rootfs
 from nodeward.kubelet.runtime.process.notes import ROOT, Plan
 
 CREATE: Final = "CreateContainerError"
@@ -28,11 +28,13 @@ class StartFailure(Exception):
 
 def prepare(plan: Plan, directory: str) -> None:
     """Everything up to the command itself."""
-    if plan["cpus"]:
-        try:
+    try:
+        if plan.get("cgroup"):
+            cpuset_cgroups.enter(plan["cgroup"])
+        elif plan["cpus"]:
             os.sched_setaffinity(0, plan["cpus"])
-        except OSError as error:
-            raise StartFailure(CREATE, f"cpuset {plan['cpus']}: {error.strerror}") from None
+    except OSError as error:
+        raise StartFailure(CREATE, f"cpuset {plan['cpus']}: {error.strerror}") from None
     if plan["way"] != rootfs.NONE and plan["mounts"]:
         for source, target, *_ in plan["mounts"]:
             if not os.path.exists(source):

@@ -11,7 +11,7 @@ import json
 import os
 import termios
 
-from nodeward.kubelet.runtime.process import becoming, kernel, notes, rootfs
+from nodeward.kubelet.runtime.process import becoming, cpuset_cgroups, kernel, notes, rootfs
 from nodeward.kubelet.runtime.process.notes import PLAN, Plan
 
 _FAILING = 3
@@ -37,7 +37,10 @@ def main(directory: str, pid: str, kind: str, *command: str) -> None:
 
 
 def _join(plan: Plan, pid: int) -> None:
-    os.sched_setaffinity(0, os.sched_getaffinity(pid))
+    if plan.get("cgroup"):
+        cpuset_cgroups.enter(plan["cgroup"])
+    else:
+        os.sched_setaffinity(0, os.sched_getaffinity(pid))
     if plan["way"] == rootfs.NONE or not plan["mounts"]:
         return
     spaces = [(kernel.CLONE_NEWNS, os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC))]

@@ -34,8 +34,13 @@ class Unfit(Exception):
         self.reason = reason
 
 
-def plan_of(request: ContainerRequest, container_id: str, way: str, present: CPUSet) -> Plan:
-    """How to run it, with mounts of its own in the way this machine allows. present: the CPUs of the machine."""
+def plan_of(
+    request: ContainerRequest, container_id: str, way: str, present: CPUSet, cgroups: str = ""
+) -> Plan:
+    """How to run it, with mounts of its own in the way this machine allows.
+
+    present: the CPUs of the machine. cgroups: the cgroup below which containers get theirs; "": they get none.
+    """
     container = request.container
     user, group = _user(request)
     mounts = [(each.source, each.target, each.is_read_only, list(each.options)) for each in request.mounts]
@@ -53,6 +58,7 @@ def plan_of(request: ContainerRequest, container_id: str, way: str, present: CPU
         mounts=mounts,
         way=way,
         cpus=_cpus(request.cpuset, present),
+        cgroup=f"{cgroups}/{container_id}" if cgroups else "",
         user=user,
         group=group,
         stop_signal=_stop_signal(request),

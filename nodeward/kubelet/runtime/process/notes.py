@@ -43,6 +43,8 @@ class Plan(TypedDict):
     #: one of rootfs' ways
     way: str
     cpus: list[int]
+    #: where its CPUs are set; "": by the affinity of its threads
+    cgroup: str
     user: int | None
     group: int | None
     stop_signal: int

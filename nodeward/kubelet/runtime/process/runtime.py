@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodeward.api.core_v1.pod import Pod
-from nodeward.base.cpuset import CPUSet, CPUSetError
+from nodeward.base.cpuset import CPUSetError
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.features.declared.abilities import MOUNT_OPTIONS, able
@@ -42,7 +42,7 @@ from nodeward.kubelet.runtime.interface import (
     SandboxFailed,
     SandboxStarted,
 )
-from nodeward.kubelet.runtime.process import container_cpus, keeping, launching, rootfs, tree
+from nodeward.kubelet.runtime.process import cpuset_cgroups, keeping, launching, rootfs, tree
 from nodeward.kubelet.runtime.process.books import (
     ADDRESS,
     BookedContainer,
@@ -53,6 +53,7 @@ from nodeward.kubelet.runtime.process.books import (
     image_id_of,
     resources_of,
 )
+from nodeward.kubelet.runtime.process.container_cpus import ContainerCPUSets, read_note, with_tried
 from nodeward.kubelet.runtime.process.execing import ProcessExec, start_exec
 from nodeward.kubelet.runtime.process.launch_plan import Unfit, plan_of
 from nodeward.kubelet.runtime.process.notes import STARTED, Plan, Started
@@ -80,10 +81,17 @@ class ProcessRuntime:
     version: str = VERSION
 
     def __init__(
-        self, root: Path, clock: Clock, chance: Chance, *, may_mount: bool = True, has_pidfd: bool = True
+        self,
+        root: Path,
+        clock: Clock,
+        chance: Chance,
+        *,
+        may_mount: bool = True,
+        has_pidfd: bool = True,
+        may_use_cgroups: bool = True,
     ) -> None:
         """`root` is an absolute directory for this runtime alone. `may_mount`: try to give containers mounts of
-        their own. `has_pidfd`: the kernel can tell of a process's end."""
+        their own. `has_pidfd`: the kernel can tell of a process's end. `may_use_cgroups`: try to set CPUs with them."""
         self.abilities: Mapping[str, str] = able()
         self._root = str(root.absolute())
         self._clock = clock
@@ -96,8 +104,7 @@ class ProcessRuntime:
         self._lock = -1
         self._nursery = launching.Nursery()
         self._is_found = False
-        #: those this process may use, and so its containers
-        self._all_cpus = CPUSet.EMPTY
+        self._cpus = ContainerCPUSets(self._root, may_use_cgroups=may_use_cgroups)
         #: what is let end when the agent goes, starts and removals of the dead, and what is not
         self._unfinished: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -117,7 +124,7 @@ class ProcessRuntime:
             raise WorldError(f"another agent has its containers in {self._root}") from None
         self._lock = lock
         self._listener = listener
-        self._all_cpus = CPUSet(os.sched_getaffinity(0))
+        await asyncio.to_thread(self._cpus.start)
         if self._may_mount:
             self._way = await asyncio.to_thread(launching.possible_way, self._root)
         if self._way == rootfs.NONE:
@@ -144,6 +151,7 @@ class ProcessRuntime:
         self._pods.clear()
         self._is_found = False
         await asyncio.to_thread(self._nursery.close)
+        await asyncio.to_thread(self._cpus.stop)
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -153,6 +161,7 @@ class ProcessRuntime:
             self._is_found = True
             for kept in await self._settled():
                 self._take_over(kept)
+            self._cpus.sweep([each.id for each in self._containers()])
         return [found_pod(pod) for pod in self._pods.values()]
 
     async def _settled(self) -> list[keeping.KeptPod]:
@@ -171,7 +180,7 @@ class ProcessRuntime:
             container = BookedContainer(
                 each.directory, plan["name"], plan["id"], plan["attempt"], plan["image"], plan, each.started
             )
-            container.cpusets = container_cpus.read_note(each.directory)
+            container.cpusets = read_note(each.directory)
             pod.containers[container.id] = container
             if each.exited is not None:
                 container.exited = exit_of(kept.uid, container, each.exited)
@@ -229,7 +238,7 @@ class ProcessRuntime:
         found = pod.containers.get(container_id) if pod is not None else None
         if pod is not None and found is not None and found.exited is not None:
             del pod.containers[container_id]
-            self._spawn(_forget(found.directory), self._unfinished)
+            self._spawn(self._forget(found), self._unfinished)
 
     def remove_pod(self, uid: str) -> None:
         pod = self._pods.get(uid)
@@ -252,7 +261,7 @@ class ProcessRuntime:
             self._spawn(self._check_memory(uid, found, found.started["pid"], resources), self._tasks)
             return
         try:
-            cpuset = usable_cpuset(resources.cpuset, self._all_cpus)
+            cpuset = usable_cpuset(resources.cpuset, self._cpus.present)
         except CPUSetError as error:
             self._tell(ResourcesRefused(uid, container, f"cpuset {resources.cpuset!r}: {error}"))
             return
@@ -307,14 +316,14 @@ class ProcessRuntime:
     async def _pin(self, uid: str, container: BookedContainer, pid: int, cpuset: str) -> None:
         """Commands of one container are carried out in the order they came."""
         async with container.pinning:
-            known = cpusets_of(container)
+            known, plan = cpusets_of(container), container.plan
+            if plan is None:
+                return
             try:
-                await asyncio.to_thread(
-                    container_cpus.move, container.directory, pid, container.id, cpuset, known, self._all_cpus
-                )
+                await asyncio.to_thread(self._cpus.move, container.directory, pid, plan, cpuset, known)
             except OSError as error:
                 why = f"cannot run on CPUs {cpuset}: {error.strerror}"
-                container.cpusets = container_cpus.with_tried(known, cpuset)
+                container.cpusets = with_tried(known, cpuset)
                 self._tell(ResourcesRefused(uid, container.name, why))
                 return
             container.cpusets = (cpuset,)
@@ -332,7 +341,8 @@ class ProcessRuntime:
 
     async def _start(self, pod: BookedPod, container: BookedContainer, request: ContainerRequest) -> None:
         try:
-            plan = container.plan = plan_of(request, container.id, self._way, self._all_cpus)
+            cpus = self._cpus
+            plan = container.plan = plan_of(request, container.id, self._way, cpus.present, cpus.cgroups)
             kind, value = await self._launch(container.directory, plan)
         except Unfit as error:
             self._not_started(pod, container, error.reason, str(error))
@@ -341,7 +351,7 @@ class ProcessRuntime:
             self._not_started(pod, container, "CreateContainerError", str(error))
             return
         if kind != STARTED:
-            await asyncio.to_thread(keeping.remove, container.directory)
+            await self._forget(container)
             self._not_started(pod, container, value["reason"], value["message"])
             return
         started: Started = value
@@ -368,6 +378,7 @@ class ProcessRuntime:
         """Start the supervisor and hear how that went."""
 
         def begin() -> int:
+            self._cpus.prepare(plan)
             keeping.make_container(directory, plan)
             return self._nursery.spawn_shim(directory)
 
@@ -452,9 +463,18 @@ class ProcessRuntime:
     async def _remove(self, pod: BookedPod) -> None:
         for container in list(pod.containers.values()):
             await container.over.wait()
+        for container in list(pod.containers.values()):
+            await self._forget(container)
         await asyncio.to_thread(keeping.remove, keeping.pod_directory(self._root, pod.uid))
         self._pods.pop(pod.uid, None)
         self._tell(PodGone(pod.uid))
+
+    async def _forget(self, container: BookedContainer) -> None:
+        """Remove what is left of a container that has ended."""
+        plan = container.plan
+        if plan is not None and plan.get("cgroup"):
+            await asyncio.to_thread(cpuset_cgroups.remove, plan["cgroup"])
+        await asyncio.to_thread(keeping.remove, container.directory)
 
     def _containers(self) -> list[BookedContainer]:
         return [each for pod in self._pods.values() for each in pod.containers.values()]
@@ -466,10 +486,6 @@ class ProcessRuntime:
 
     def _tell(self, event: RuntimeEvent) -> None:
         self._listener(event)
-
-
-async def _forget(directory: str) -> None:
-    await asyncio.to_thread(keeping.remove, directory)
 
 
 def _reap(pid: int) -> None:

@@ -22,7 +22,7 @@ import time
 from contextlib import suppress
 from typing import Final, NoReturn
 
-from nodeward.kubelet.runtime.process import becoming, kernel, notes, tree
+from nodeward.kubelet.runtime.process import becoming, cpuset_cgroups, kernel, notes, tree
 from nodeward.kubelet.runtime.process.log_lines import LogFile, Stream
 from nodeward.kubelet.runtime.process.notes import EXITED, PLAN, STARTED, Exited, Plan, Started
 
@@ -98,6 +98,8 @@ class _Shim:
         )
 
     def _finish(self, exited: Exited) -> None:
+        if self._plan.get("cgroup"):
+            cpuset_cgroups.leave(self._plan["cgroup"])
         # A directory that was removed meanwhile needs no note.
         with suppress(FileNotFoundError):
             notes.write(self._directory, EXITED, exited)
