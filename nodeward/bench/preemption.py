@@ -68,12 +68,14 @@ async def preempted(gates: Gates, clock: Clock, node_count: int, pod_count: int)
         return FrameworkHandle(
             client=client,
             clock=clock,
+            chance=chance,
             recorder=EventRecorder(client, chance, component="bench"),
             nominator=reach.nominator,
             metrics=Metrics(),
             filter_plain=lambda cycle, pod, node: reach.filters().filter_plain(cycle, pod, node),
             filters=reach.filters,
             activate=reach.activate,
+            spawn=lambda _, work: work.close(),
             waiting=reach.waiting,
         )
 

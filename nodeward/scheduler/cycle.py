@@ -264,6 +264,7 @@ class Engine:
         rejected = Rejections(profile.classes, view, table, choice.promised)
         reasons: list[str] = []
         clears = False
+        work = None
         for plugin in profile.post_filters:
             made = plugin.post_filter(cycle, view, table, rejected)
             if made.status.is_success or made.status.code is Code.UNRESOLVABLE:
@@ -273,7 +274,8 @@ class Engine:
                 return made
             reasons += made.status.reasons
             clears = clears or made.clears
-        return PostFilterResult(unschedulable(*reasons), clears=clears)
+            work = work or made.work
+        return PostFilterResult(unschedulable(*reasons), work=work, clears=clears)
 
     def _fail_on_node(self, attempt: Attempt, status: Status) -> None:
         """A plugin rejected the one node that was chosen."""

@@ -64,6 +64,8 @@ def build_engine(
     nominator, waiting = Nominator(), WaitingPods(clock)
     profiles: dict[str, Profile] = {}
     engines: list[Engine] = []
+    shared: dict[str, Any] = {}
+    known = listers if listers is not None else FixedListers()
 
     def activate(pod: PodView) -> None:
         engines[0].queue.activate([pod], clock.monotonic_ns())
@@ -84,8 +86,9 @@ def build_engine(
                 version,
                 arguments,
                 features,
-                listers if listers is not None else FixedListers(),
+                known,
                 handle,
+                shared,
             )
 
         return make_profile(wanted, context_of, table, registry)

@@ -5,17 +5,15 @@ One informer per kind that a plugin of some profile reads; a version per kind th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from nodeward.api.meta import KubeObject
 from nodeward.base.invariant import InvariantBroken
 from nodeward.machinery.informer import Informer, InformerFactory
+from nodeward.scheduler.framework.listers import OnChange
 
 T = TypeVar("T", bound=KubeObject)
-
-#: (object before or None, object after or None)
-Told = Callable[[Any, Any], None]
 
 
 class InformerListers:
@@ -35,9 +33,9 @@ class InformerListers:
     def kinds(self) -> tuple[type[KubeObject], ...]:
         return tuple(self._informers)
 
-    def tell(self, kind: type[KubeObject], told: Told) -> None:
+    def tell(self, kind: type[KubeObject], told: OnChange) -> None:
         """Call back for every change of the kind, after its version has changed."""
-        self._informers[kind].add_handler(lambda new: told(None, new), told, lambda old: told(old, None))
+        self._informer(kind).add_handler(lambda new: told(None, new), told, lambda old: told(old, None))
 
     def get(self, kind: type[T], name: str, namespace: str = "") -> T | None:
         found: T | None = self._informer(kind).get(name, namespace)

@@ -272,12 +272,14 @@ class Scheduler:
         return FrameworkHandle(
             client=self._client,
             clock=self._clock,
+            chance=self._chance.child("plugins"),
             recorder=self._recorder,
             nominator=reach.nominator,
             metrics=self.metrics,
             filter_plain=lambda cycle, pod, node: reach.filters().filter_plain(cycle, pod, node),
             filters=reach.filters,
             activate=activate,
+            spawn=lambda pod, work: self._spawn(guarded_wait("working beside", pod.key, work)),
             waiting=reach.waiting,
         )
 

@@ -32,6 +32,7 @@ from nodeward.rules.devices.expressions import (
 from nodeward.rules.devices.in_use import DevicesInUse
 from nodeward.rules.devices.inventory import DevicePool, Inventory, NodePools, PoolDevice
 from nodeward.rules.devices.requests import (
+    MOST_ALTERNATIVES,
     MOST_DEVICES,
     ClaimRequest,
     ClassLookup,
@@ -65,6 +66,8 @@ class Allocated:
     results: tuple[AllocationResult, ...]
     #: per claim and request, which alternative it got: 0 is the one preferred most
     alternatives: tuple[tuple[int, ...], ...]
+    #: how good the alternatives are together; 0 if there was nothing to choose from
+    preference: int
 
 
 class PodAllocator:
@@ -121,7 +124,13 @@ class PodAllocator:
             )
             for number, claim in enumerate(self._claims)
         )
-        return Allocated(results, tuple(map(tuple, alternatives)))
+        preference = sum(
+            MOST_ALTERNATIVES - index
+            for requests, indexes in zip(self._requests, alternatives, strict=True)
+            for request, index in zip(requests, indexes, strict=True)
+            if request.is_choice
+        )
+        return Allocated(results, tuple(map(tuple, alternatives)), preference)
 
     def _nothing(self, pools: NodePools, trials: TrialDevices) -> NoDevices:
         if pools.has_invalid:

@@ -163,6 +163,8 @@ class Inventory:
             name = each.slice.spec.node_name
             (self._local.setdefault(name, []) if name else self._shared).append(each)
             self._by_pool.setdefault(each.pool, []).append(each)
+        self._only_nodes: dict[PoolID, frozenset[str]] = {}
+        self._by_id: dict[DeviceID, PoolDevice] | None = None
         #: by node name: the labels the pools were worked out for, and the pools
         self._known: dict[str, tuple[Mapping[str, str], NodePools]] = {}
 
@@ -180,6 +182,26 @@ class Inventory:
         found = self._gather(node)
         self._known[name] = labels, found
         return found
+
+    def device(self, id_: DeviceID) -> PoolDevice | None:
+        """Return a device of any slice, whatever its generation; None if there is none of this name."""
+        if self._by_id is None:
+            self._by_id = {
+                device.id: device
+                for slices in self._by_pool.values()
+                for each in slices
+                for device in each.devices
+            }
+        return self._by_id.get(id_)
+
+    def only_nodes_of(self, pool: PoolID) -> frozenset[str] | None:
+        """Return the nodes that can see a pool, if its slices name them; None: other nodes may see it too."""
+        found = self._only_nodes.get(pool)
+        if found is None:
+            names = [each.slice.spec.node_name or "" for each in self._by_pool.get(pool, ())]
+            # No node has an empty name: that is for a pool that nodes select.
+            found = self._only_nodes[pool] = frozenset(names)
+        return None if "" in found else found
 
     def _gather(self, node: Node) -> NodePools:
         plain: list[DevicePool] = []

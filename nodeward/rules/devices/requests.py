@@ -25,6 +25,8 @@ from nodeward.rules.devices.errors import AllocationError
 
 #: Results that one claim can have.
 MOST_DEVICES: Final = 32
+#: Alternatives that one request can have.
+MOST_ALTERNATIVES: Final = 8
 
 ALL: Final = "All"
 EXACT_COUNT: Final = "ExactCount"

@@ -16,8 +16,6 @@ from typing import Final
 
 from nodeward.api.core_v1.node import Node
 from nodeward.base.quantity import Quantity
-from nodeward.features.declared.dra_optional_node_operations import NAME as OPERATIONS_FEATURE
-from nodeward.features.declared.dra_optional_node_preparation import NAME as PREPARATION_FEATURE
 from nodeward.rules.devices.allocator_features import AllocatorFeatures, NodeOperations
 from nodeward.rules.devices.capacity import CapacityError, consumed_capacity, fits_capacity
 from nodeward.rules.devices.constraints import ClaimConstraint
@@ -26,6 +24,7 @@ from nodeward.rules.devices.device_id import DeviceID, PoolID
 from nodeward.rules.devices.errors import AllocationError
 from nodeward.rules.devices.in_use import DevicesInUse
 from nodeward.rules.devices.inventory import DevicePool, PoolDevice
+from nodeward.rules.devices.node_operations import can_skip
 from nodeward.rules.devices.requests import RequestToAllocate
 from nodeward.rules.taints import blocking_taint
 
@@ -171,9 +170,7 @@ class TrialDevices:
         if self._features.node_operations is NodeOperations.REFUSED:
             self.refusals.add(NodeOperationsRefusal.DISABLED)
             return False
-        # A kubelet of Kubernetes 1.37 reads the list form only, and declares the feature by its shipped name.
-        has_list = isinstance(operations, list)
-        if PREPARATION_FEATURE in self._declared or (has_list and OPERATIONS_FEATURE in self._declared):
+        if can_skip(operations, self._declared):
             return True
         self.refusals.add(NodeOperationsRefusal.UNDECLARED)
         return False

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from nodeward.base.errors import ConfigError
 from nodeward.features.declared import FRAMEWORK, Framework, Version
 from nodeward.features.gates import Gates
 from nodeward.machinery.client import Client
-from nodeward.machinery.clock import Clock
+from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.metrics import Metrics
 from nodeward.machinery.recorder import EventRecorder
 from nodeward.scheduler.cache.node import NodeView
@@ -35,6 +35,7 @@ class FrameworkHandle:
 
     client: Client
     clock: Clock
+    chance: Chance
     recorder: EventRecorder
     nominator: Nominator
     metrics: Metrics
@@ -44,6 +45,8 @@ class FrameworkHandle:
     filters: Callable[[], PluginSet]
     #: the pod is to be tried again at once (as the queue's `activate`): nothing else will wake it
     activate: Callable[[PodView], None]
+    #: (pod, work): run work that a pod leaves behind beside the scheduling loop; a failure is logged
+    spawn: Callable[[PodView, Coroutine[Any, Any, None]], None]
     #: pods that wait for a Permit plugin, to be allowed or rejected; None where nothing is bound
     waiting: WaitingPods | None = None
 
@@ -60,6 +63,8 @@ class PluginContext:
     listers: Listers = field(default_factory=FixedListers)
     #: what a plugin that acts (rather than judges) may use; None where nothing can be done, as in explanations
     handle: FrameworkHandle | None = None
+    #: what plugins of all profiles have in common, by name: a device that one profile gave away is taken in all
+    shared: dict[str, Any] = field(default_factory=dict)
 
 
 def make_plugin(kind: type[Plugin], context: PluginContext) -> Plugin:

@@ -7,7 +7,7 @@ which rejected it says `QUEUE` to; a plugin without a hint function is always to
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntFlag
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -89,9 +89,22 @@ class QueueingHint(Enum):
 QueueingHintFunction: TypeAlias = "Callable[[PodView, Any, Any], QueueingHint]"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WaitingPodIndex:
+    """Finds the waiting pods an event may help by keys that the event and the pods have in common.
+
+    Without it the hint is asked about every waiting pod the plugin rejected. The keys of a pod depend on the pod alone.
+    """
+
+    keys_of_pod: Callable[[PodView], Sequence[str]]
+    #: (object before or None, object after or None) -> keys; None: ask about every pod
+    keys_of_event: Callable[[Any, Any], Sequence[str] | None]
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterEventWithHint:
     """One line of a plugin's `events_to_register`."""
 
     event: ClusterEvent
     hint: QueueingHintFunction | None = None
+    pod_index: WaitingPodIndex | None = None

@@ -7,12 +7,15 @@ explanations and tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from nodeward.api.meta import KubeObject
 
 T = TypeVar("T", bound=KubeObject)
+
+#: (object before or None, object after or None)
+OnChange: TypeAlias = "Callable[[Any, Any], None]"
 
 
 class Listers(Protocol):
@@ -28,6 +31,10 @@ class Listers(Protocol):
         """Changes whenever something of the kind does: what was worked out from it is old then."""
         ...
 
+    def tell(self, kind: type[KubeObject], told: OnChange) -> None:
+        """Call back for every further change of the kind, after its version has changed."""
+        ...
+
 
 class FixedListers:
     """A given set of objects; `put` and `remove` change it."""
@@ -35,18 +42,31 @@ class FixedListers:
     def __init__(self, objects: Iterable[KubeObject] = ()) -> None:
         self._objects: Final[dict[type[KubeObject], dict[tuple[str, str], KubeObject]]] = {}
         self._versions: dict[type[KubeObject], int] = {}
+        self._told: Final[dict[type[KubeObject], list[OnChange]]] = {}
         for each in objects:
             self.put(each)
 
     def put(self, obj: KubeObject) -> None:
         kind = type(obj)
-        self._objects.setdefault(kind, {})[obj.metadata.namespace, obj.metadata.name] = obj
-        self._versions[kind] = self._versions.get(kind, 0) + 1
+        known = self._objects.setdefault(kind, {})
+        key = obj.metadata.namespace, obj.metadata.name
+        before = known.get(key)
+        known[key] = obj
+        self._changed(kind, before, obj)
 
     def remove(self, obj: KubeObject) -> None:
         kind = type(obj)
-        if self._objects.get(kind, {}).pop((obj.metadata.namespace, obj.metadata.name), None) is not None:
-            self._versions[kind] += 1
+        gone = self._objects.get(kind, {}).pop((obj.metadata.namespace, obj.metadata.name), None)
+        if gone is not None:
+            self._changed(kind, gone, None)
+
+    def tell(self, kind: type[KubeObject], told: OnChange) -> None:
+        self._told.setdefault(kind, []).append(told)
+
+    def _changed(self, kind: type[KubeObject], before: KubeObject | None, after: KubeObject | None) -> None:
+        self._versions[kind] = self._versions.get(kind, 0) + 1
+        for told in self._told.get(kind, ()):
+            told(before, after)
 
     def get(self, kind: type[T], name: str, namespace: str = "") -> T | None:
         found = self._objects.get(kind, {}).get((namespace, name))

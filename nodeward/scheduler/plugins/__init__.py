@@ -9,6 +9,7 @@ from typing import Final
 from nodeward.scheduler.framework.plugin import Plugin
 from nodeward.scheduler.plugins.default_binder import DefaultBinder
 from nodeward.scheduler.plugins.default_preemption import DefaultPreemption
+from nodeward.scheduler.plugins.dynamic_resources import DynamicResources
 from nodeward.scheduler.plugins.image_locality import ImageLocality
 from nodeward.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from nodeward.scheduler.plugins.node_affinity import NodeAffinity
@@ -43,6 +44,7 @@ REGISTRY: Final[tuple[type[Plugin], ...]] = (
     VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
+    DynamicResources,
     DefaultPreemption,
     NodeResourcesBalancedAllocation,
     DefaultBinder,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import SCHEME
@@ -23,14 +23,32 @@ from nodeward.scheduler.framework.events import (
     QueueingHint,
     QueueingHintFunction,
     Resource,
+    WaitingPodIndex,
 )
 from nodeward.scheduler.framework.plugin import EnqueueExtensions, Plugin
 from nodeward.scheduler.framework.pod import PodView
 
+
+class HintLine(NamedTuple):
+    """What one plugin registered for an event."""
+
+    plugin: str
+    hint: QueueingHintFunction | None
+    pod_index: WaitingPodIndex | None = None
+
+
+class AskedHint(NamedTuple):
+    """A hint that is asked about pods its plugin rejected. `is_pending`: the plugin had said "pending"."""
+
+    is_pending: bool
+    hint: QueueingHintFunction | None
+    pod_index: WaitingPodIndex | None
+
+
 #: One profile: who registered what, in the order of its plugins.
-HintMap: TypeAlias = "dict[ClusterEvent, list[tuple[str, QueueingHintFunction | None]]]"
+HintMap: TypeAlias = "dict[ClusterEvent, list[HintLine]]"
 #: Whom to ask about one pod and one event: those that said "pending" first.
-Asked: TypeAlias = "tuple[tuple[bool, QueueingHintFunction | None], ...]"
+Asked: TypeAlias = "tuple[AskedHint, ...]"
 
 _EVERYTHING: Final = (ClusterEventWithHint(ClusterEvent(Resource.WILDCARD, Action.ALL)),)
 
@@ -78,7 +96,7 @@ def hint_map(plugins: Iterable[Plugin]) -> HintMap:
                 raise ConfigError(
                     f"scheduler plugin {plugin.name} registers events of {kind.__name__}, which is not in its `objects`"
                 )
-            found.setdefault(line.event, []).append((plugin.name, line.hint))
+            found.setdefault(line.event, []).append(HintLine(plugin.name, line.hint, line.pod_index))
     return found
 
 
@@ -90,7 +108,7 @@ class _Meaning:
     is_wildcard: bool
     #: any plugin of any profile: what a gating plugin's interest is judged by
     plugins: frozenset[str]
-    by_profile: Mapping[str, tuple[tuple[str, QueueingHintFunction | None], ...]]
+    by_profile: Mapping[str, tuple[HintLine, ...]]
 
 
 class Hints:
@@ -99,6 +117,13 @@ class Hints:
     def __init__(self, profiles: Mapping[str, HintMap]) -> None:
         self._profiles = dict(profiles)
         self._meanings: dict[ClusterEvent, _Meaning] = {}
+        lines = [
+            line for each in self._profiles.values() for registered in each.values() for line in registered
+        ]
+        #: every index that a plugin registered an event with, each once
+        self.indexes: Final = tuple(
+            dict.fromkeys(line.pod_index for line in lines if line.pod_index is not None)
+        )
 
     def label(self, event: ClusterEvent) -> str:
         return self._meaning(event).label
@@ -123,12 +148,12 @@ class Hints:
         if meaning.is_wildcard or profile not in self._profiles:
             return QueueingStrategy.AFTER_BACKOFF
         found = [
-            (name in pending_for, hint)
-            for name, hint in meaning.by_profile[profile]
-            if name in pending_for or name in rejected_by
+            AskedHint(line.plugin in pending_for, line.hint, line.pod_index)
+            for line in meaning.by_profile[profile]
+            if line.plugin in pending_for or line.plugin in rejected_by
         ]
         # Stable, so that each kind is asked in the order of the plugins.
-        found.sort(key=lambda line: not line[0])
+        found.sort(key=lambda asked: not asked.is_pending)
         return tuple(found) or QueueingStrategy.SKIP
 
     def _meaning(self, event: ClusterEvent) -> _Meaning:
@@ -143,7 +168,7 @@ class Hints:
                 )
                 for profile, known_hints in self._profiles.items()
             }
-            plugins = frozenset(name for lines in by_profile.values() for name, _ in lines)
+            plugins = frozenset(line.plugin for lines in by_profile.values() for line in lines)
             known = _Meaning(event_label(event), is_wildcard(event), plugins, by_profile)
             self._meanings[event] = known
         return known
@@ -153,7 +178,7 @@ def verdict(asked: Asked | QueueingStrategy, pod: PodView, old: Any, new: Any) -
     """Is the pod worth another try? Asks no more plugins than it takes."""
     if isinstance(asked, QueueingStrategy):
         return asked
-    for is_pending, hint in asked:
-        if hint is None or hint(pod, old, new) is QueueingHint.QUEUE:
-            return QueueingStrategy.IMMEDIATELY if is_pending else QueueingStrategy.AFTER_BACKOFF
+    for each in asked:
+        if each.hint is None or each.hint(pod, old, new) is QueueingHint.QUEUE:
+            return QueueingStrategy.IMMEDIATELY if each.is_pending else QueueingStrategy.AFTER_BACKOFF
     return QueueingStrategy.SKIP

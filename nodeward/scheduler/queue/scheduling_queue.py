@@ -78,7 +78,7 @@ class SchedulingQueue:
         self._pods: dict[str, QueuedPod] = {}
         self._active = PodHeap(sort)
         self._backoff = BackoffQueue(self._backoff_rule, sort)
-        self._waiting = UnschedulablePods()
+        self._waiting = UnschedulablePods(self._hints.indexes)
         self._in_flight = InFlight()
 
     # Looking in
@@ -334,7 +334,7 @@ class SchedulingQueue:
             asked = self._hints.asked(group.profile, group.rejected_by, group.pending_for, event)
             if asked is QueueingStrategy.SKIP:
                 continue
-            for queued in list(pods.values()):
+            for queued in self._waiting.helped_by(pods, asked, old, new):
                 if wanted is not None and not wanted(queued.pod):
                     continue
                 strategy = verdict(asked, queued.pod, old, new)

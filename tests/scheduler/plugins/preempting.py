@@ -62,12 +62,14 @@ class Cluster:
         self.handle = FrameworkHandle(
             client,
             clock,
+            SeededChance(2),
             self.recorder,
             self.nominator,
             self.metrics,
             lambda cycle, view, at: self.filters.filter_plain(cycle, view, at),
             lambda: self.filters,
             lambda view: self.activated.append(view.name),
+            lambda _, work: work.close(),
             self.waiting,
         )
         self.plugins: list[Plugin] = [

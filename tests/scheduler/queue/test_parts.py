@@ -20,7 +20,7 @@ from nodeward.scheduler.framework.events import Action, ClusterEvent, QueueingHi
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.queue.backoff import BackoffRule
 from nodeward.scheduler.queue.heap import PodHeap
-from nodeward.scheduler.queue.hints import Hints, QueueingStrategy, event_label, verdict
+from nodeward.scheduler.queue.hints import HintLine, Hints, QueueingStrategy, event_label, verdict
 from nodeward.scheduler.queue.nominator import Nominator
 from nodeward.scheduler.queue.pod_changes import pod_changes
 from nodeward.scheduler.queue.queued_pod import QueuedPod
@@ -100,11 +100,11 @@ def test_no_more_plugins_are_asked_than_it_takes_and_pending_ones_first() -> Non
         {
             "p": {
                 NODE_ADD: [
-                    ("A", says("A", QueueingHint.SKIP)),
-                    ("B", says("B", QueueingHint.QUEUE)),
-                    ("C", says("C", QueueingHint.QUEUE)),
+                    HintLine("A", says("A", QueueingHint.SKIP)),
+                    HintLine("B", says("B", QueueingHint.QUEUE)),
+                    HintLine("C", says("C", QueueingHint.QUEUE)),
                 ],
-                ClusterEvent(Resource.NODE, Action.ALL): [("D", says("D", QueueingHint.SKIP))],
+                ClusterEvent(Resource.NODE, Action.ALL): [HintLine("D", says("D", QueueingHint.SKIP))],
             }
         }
     )
