@@ -156,6 +156,7 @@ READERS = {
     "nodeward/kubelet/node/status.py": "writes the list, and sees whether others have",
     "nodeward/apiserver/subresources/translating.py": "streams: the named direct consumer of WebSockets to the kubelet",
     "nodeward/rules/devices/taking.py": "devices: the named direct consumer of skipped node operations",
+    "nodeward/scheduler/plugins/dynamic_resources.py": "the same, for claims that are allocated",
     "nodeward/autoscaler/templates.py": "copies the list of a node to the template of the next",
 }
 #: Who may know a single feature: the direct consumers that features name.
@@ -165,7 +166,8 @@ CONSUMERS = {
     "nodeward/kubelet/server/streams.py": {"ExtendWebSocketsToKubelet"},
     # A claim allocated in the cycle that places its pod is no requirement of the pod yet (design decision 8).
     "nodeward/rules/devices/allocator.py": {"DraOptionalNodePreparation"},
-    "nodeward/rules/devices/taking.py": {"DRAOptionalNodeOperations", "DraOptionalNodePreparation"},
+    "nodeward/rules/devices/node_operations.py": {"DRAOptionalNodeOperations", "DraOptionalNodePreparation"},
+    "nodeward/scheduler/plugins/dynamic_resources.py": {"DraOptionalNodePreparation"},
 }
 
 

@@ -170,7 +170,8 @@ def test_a_scale_down_is_announced_and_applied_after_the_delay() -> None:
 
 
 @statement("6122-E2")
-@statement("6122-39")
+@statement("6122-39", part="kubelet")
+@statement("6122-39", part="scheduler")
 def test_held_cpus_block_another_pod_until_they_are_free() -> None:
     async def act(scene: Scene) -> None:
         await scene.start("one", grown_to=12)

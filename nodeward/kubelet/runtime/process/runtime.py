@@ -57,7 +57,7 @@ from nodeward.kubelet.runtime.process.container_cpus import ContainerCPUSets, re
 from nodeward.kubelet.runtime.process.execing import ProcessExec, start_exec
 from nodeward.kubelet.runtime.process.launch_plan import Unfit, plan_of
 from nodeward.kubelet.runtime.process.notes import STARTED, Plan, Started
-from nodeward.kubelet.runtime.process.waiting import ProcessWatch, read_all
+from nodeward.kubelet.runtime.process.waiting import ProcessWatch, read_all, reap
 from nodeward.kubelet.runtime.resources import ContainerResources, memory_refusal, usable_cpuset
 from nodeward.machinery.clock import Chance, Clock
 from nodeward.machinery.eager import own_task
@@ -420,7 +420,7 @@ class ProcessRuntime:
         ticks = started["shim_ticks"] if started["boot"] == tree.boot_id() else -1
 
         def ended() -> None:
-            _reap(started["shim"])
+            reap(started["shim"])
             self._spawn(self._ended(pod, container), self._tasks)
 
         container.watch = ProcessWatch(self._clock, started["shim"], ticks, ended, self._has_pidfd)
@@ -486,12 +486,6 @@ class ProcessRuntime:
 
     def _tell(self, event: RuntimeEvent) -> None:
         self._listener(event)
-
-
-def _reap(pid: int) -> None:
-    """A supervisor is nobody's child; where it became ours (an agent that is process 1), nobody else would do this."""
-    with suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
 
 
 def _last_line(path: str) -> str:

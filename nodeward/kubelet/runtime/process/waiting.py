@@ -129,6 +129,12 @@ async def read_all(handle: int) -> bytes:
         os.close(handle)
 
 
+def reap(pid: int) -> None:
+    """A supervisor is nobody's child; where it became ours (an agent that is process 1), nobody else would do this."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
 def _set(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
