@@ -57,7 +57,7 @@ class _Seen(msgspec.Struct):
 _DECODE: Final = msgspec.json.Decoder(_Seen).decode
 
 
-def _is_ready(data: bytes) -> bool:
+def is_ready(data: bytes) -> bool:
     return any(each.type == "Ready" and each.status == "True" for each in _DECODE(data).status.conditions)
 
 
@@ -83,14 +83,14 @@ async def _measure(
 ) -> AsyncIterator[Figure]:
     nodes, pods = cluster.nodes, cluster.pods
     where = f"{nodes} simulated nodes in one process, HTTPS, server with controllers on SQLite"
-    async with _fleet(running, 1, "one") as lonely:
-        await until(clock, client, Node, _is_ready, 1)
+    async with simulated_fleet(running, 1, "one") as lonely:
+        await until(clock, client, Node, is_ready, 1)
         await clock.sleep(2)
         alone = _rss_bytes(lonely)
     started = clock.monotonic_ns()
-    async with _fleet(running, nodes, "sim") as fleet:
+    async with simulated_fleet(running, nodes, "sim") as fleet:
         # The lonely node is Ready until somebody misses it.
-        await until(clock, client, Node, _is_ready, nodes + 1)
+        await until(clock, client, Node, is_ready, nodes + 1)
         seconds = (clock.monotonic_ns() - started) / SECOND_NS
         yield Figure("fleet/ready", seconds, "s", f"from the start of the process; {where}")
         await clock.sleep(IDLE_SECONDS)
@@ -144,7 +144,10 @@ async def until(
 
 
 @asynccontextmanager
-async def _fleet(running: Server, nodes: int, name: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def simulated_fleet(
+    running: Server, nodes: int, name: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run simulated nodes in a process of their own; they are called NAME-0, NAME-1, ..."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "nodeward", "kubelet", "--fleet", str(nodes), "--fleet-name", name,
         "--fleet-map", f"bench-{name}", "--healthz-port", "0", "--kubeconfig", str(running.kubeconfig),

@@ -20,6 +20,7 @@ from nodeward.bench.features import features_figures
 from nodeward.bench.figures import ClusterSize, Figure
 from nodeward.bench.fleet import fleet_figures
 from nodeward.bench.readiness import readiness_figures
+from nodeward.bench.resize import resize_figures
 from nodeward.bench.rules import rules_figures
 from nodeward.bench.scheduler import scheduler_figures
 from nodeward.bench.tolerations import tolerations_figures
@@ -33,6 +34,7 @@ PARTS: Final[dict[str, Part]] = {
     "cpus": cpus_figures,
     "features": features_figures,
     "readiness": readiness_figures,
+    "resize": resize_figures,
     "rules": rules_figures,
     "scheduler": scheduler_figures,
     "tolerations": tolerations_figures,

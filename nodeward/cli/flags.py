@@ -21,6 +21,7 @@ BENCHMARKS: Final = (
     "cpus",
     "features",
     "readiness",
+    "resize",
     "rules",
     "scheduler",
     "tolerations",
