@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from msgspec.structs import replace
 
 from nodeward.api.core_v1.container import ResourceRequirements
+from nodeward.base.cpuset import CPUSet
 from nodeward.base.quantity import Quantity
 from nodeward.kubelet.runtime.interface import ResourcesApplied, ResourcesRefused
 from nodeward.kubelet.runtime.resources import ContainerResources
@@ -95,6 +98,20 @@ def test_cpus_the_machine_lacks_are_refused_and_the_old_ones_stay(ground: Ground
         # Nothing is left of the attempt: the next command counts.
         scene.runtime.update_resources(pod.metadata.uid, "c0", ContainerResources(cpuset=""))
         assert (await scene.heard.wait_for(ResourcesApplied)).resources.cpuset == ""
+
+    ground.play(play)
+
+
+def test_a_list_that_names_every_cpu_is_told_as_it_was_given(ground: Ground) -> None:
+    every = str(CPUSet(os.sched_getaffinity(0)))
+
+    async def play(scene: Scene) -> None:
+        pod, _ = await scene.running(cpuset="0")
+        scene.runtime.update_resources(pod.metadata.uid, "c0", ContainerResources(cpuset=every))
+        assert (await scene.heard.wait_for(ResourcesApplied)).resources.cpuset == every
+        (found,) = await scene.another_agent()
+        assert found.containers[0].resources is not None
+        assert found.containers[0].resources.cpuset == every
 
     ground.play(play)
 

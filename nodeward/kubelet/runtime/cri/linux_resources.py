@@ -74,7 +74,7 @@ def changed(wanted: ContainerResources) -> Any:
         fields["memory_limit_in_bytes"] = wanted.memory_bytes or _NO_LIMIT
     if wanted.cpuset is not None:
         # CRI takes an empty list for "as it is": all CPUs must be named.
-        fields["cpuset_cpus"] = plain_cpuset(wanted.cpuset) or _all_cpus()
+        fields["cpuset_cpus"] = plain_cpuset(wanted.cpuset) or all_cpus()
     return message("LinuxContainerResources")(**fields)
 
 
@@ -135,10 +135,10 @@ def in_force(answer: Any) -> ContainerResources | None:
 
 def _resources(shares: int, quota: int, period: int, memory: int, cpus: str) -> ContainerResources:
     quota_us = quota * PERIOD_US // period if quota > 0 and period > 0 else 0
-    cpuset = plain_cpuset(cpus)
-    return ContainerResources(shares, quota_us, max(memory, 0), "" if cpuset == _all_cpus() else cpuset)
+    return ContainerResources(shares, quota_us, max(memory, 0), plain_cpuset(cpus))
 
 
 @functools.cache
-def _all_cpus() -> str:
+def all_cpus() -> str:
+    """The CPUs a container is told to use that may use any."""
     return str(CPUSet(os.sched_getaffinity(0)))

@@ -28,7 +28,7 @@ from nodeward.kubelet.runtime.cri.container_start import Start, Starter
 from nodeward.kubelet.runtime.cri.container_stop import Stopper
 from nodeward.kubelet.runtime.cri.endings import exited, image_of
 from nodeward.kubelet.runtime.cri.execution import StreamedExec, execute
-from nodeward.kubelet.runtime.cri.linux_resources import changed, in_force
+from nodeward.kubelet.runtime.cri.linux_resources import all_cpus, changed, in_force
 from nodeward.kubelet.runtime.cri.messages import EXITED, message
 from nodeward.kubelet.runtime.cri.pulling import ImagePuller, NotStarted
 from nodeward.kubelet.runtime.cri.recovery import recover
@@ -362,6 +362,8 @@ class CriRuntime:
                 self._tell(ResourcesRefused(running.uid, running.name, str(error)))
                 return
             resources = in_force(answer) or ContainerResources()
+            if wanted.cpuset == "" and resources.cpuset == all_cpus():
+                resources = replace(resources, cpuset="")
             self._tell(ResourcesApplied(running.uid, running.name, running.id, resources))
 
     async def _watch_images(self) -> None:
