@@ -26,6 +26,7 @@ from nodeward.controllers.deployment.controller import DeploymentController
 from nodeward.controllers.job.controller import JobController
 from nodeward.controllers.node_lifecycle.controller import NodeLifecycleController
 from nodeward.controllers.readiness_rules.controller import ReadinessRuleController
+from nodeward.controllers.resource_claim import controller as resource_claim
 from nodeward.controllers.statefulset.controller import StatefulSetController
 from nodeward.controllers.taint_eviction.controller import TaintEvictionController
 
@@ -39,6 +40,7 @@ CONTROLLERS: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor("pod-garbage-collector", pod_garbage_collector.PodGarbageCollector),
     ControllerDescriptor("disruption-controller", disruption.DisruptionController, "controllermanager"),
     ControllerDescriptor("resourcequota-controller", resource_quota.ResourceQuotaController),
+    ControllerDescriptor("resource-claim-controller", resource_claim.make, "resource_claim"),
     ControllerDescriptor("ttl-after-finished-controller", ttl_after_finished.TtlAfterFinishedController),
     ControllerDescriptor(
         "persistentvolumeclaim-protection-controller",

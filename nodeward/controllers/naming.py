@@ -25,6 +25,7 @@ _OTHERWISE: Final = MappingProxyType(
         "pod-garbage-collector": "pod-garbage-collector-controller",
         "replication-controller": "replicationcontroller-controller",
         "daemon-set-controller": "daemonset-controller",
+        "resource-claim-controller": "resourceclaim-controller",
     }
 )
 #: Short names that are not the long one without its ending.
