@@ -15,13 +15,18 @@ from typing import Any
 import pytest
 
 from nodeward.api import codec
+from nodeward.api.core_v1.cluster import ConfigMap
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.volume import ConfigMapProjection, VolumeProjection
+from nodeward.api.meta import ObjectMeta
+from nodeward.base.cpuset import CPUSet
 from nodeward.kubelet.cpu.topology import CPUDescription
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from tests.keps.ledger import statement
 from tests.keps.node_identity import NodeWorld, node_world
 
+EXCLUSIVE = "InPlacePodVerticalScalingExclusiveCPUs"
 GATE = "DownwardAPIAssignedResources"
 #: Two sockets of four cores with two threads each: 0 and 8 are one core.
 MACHINE = CPUDescription(sockets=2, cores_per_numa=4, threads=2)
@@ -79,6 +84,19 @@ class Scene:
         return found
 
 
+async def resize_to(world: NodeWorld, cpus: str) -> None:
+    """Ask for other CPUs for the pod p."""
+    resources = {"limits": {"cpu": cpus}, "requests": {"cpu": cpus}}
+    await world.resize("p", {"containers": [{"name": "c", "resources": resources}]})
+
+
+async def applied_cpus(world: NodeWorld) -> str | None:
+    """The CPUs the node's only container runs on."""
+    (found,) = await world.kubelets["n1"].runtime.recover()
+    resources = found.containers[0].resources
+    return resources.cpuset if resources is not None else None
+
+
 def play(act: Callable[[Scene], Awaitable[None]], gates: str = f"{GATE}=true", **setup: Any) -> None:
     async def main(clock: VirtualClock) -> None:
         async with node_world(clock, gates=gates) as world:
@@ -123,6 +141,58 @@ def test_the_file_holds_the_exclusive_cpus_of_the_cpu_managers_state(projected: 
         assert (entries["c"], entries["c1"]) == ("1-2,9-10", "3-4,11")
 
     play(act)
+
+
+@statement("6122-43")
+def test_a_resize_that_had_to_wait_is_shown_as_soon_as_it_is_allocated() -> None:
+    """The pod itself does not change then, and the next sync of its volumes is a minute away."""
+
+    async def act(scene: Scene) -> None:
+        world = scene.world
+        await scene.started(a_pod("other", item(), cpus=("8",)))
+        pod = await scene.started(a_pod("p", item()))
+        before = scene.files(pod)["assigned-cpuset"]
+        assert len(CPUSet.parse(before)) == 4
+        await resize_to(world, "8")
+        await world.pass_time(5)
+        assert scene.files(pod) == {"assigned-cpuset": before}
+        await world.client.delete(Pod, "other", "default", grace_period=0)
+        await world.pass_time(5)
+        shown = scene.files(pod)["assigned-cpuset"]
+        assert len(CPUSet.parse(shown)) == 8
+        assert shown == scene.state()["entries"][pod.metadata.uid]["c"]
+
+    play(act, gates=f"{GATE}=true,{EXCLUSIVE}=true", feature_gates=f"{EXCLUSIVE}=true")
+
+
+@statement("6122-47", "6122-60")
+def test_a_file_beside_others_that_cannot_be_had_any_more_is_written_before_the_cpus_go() -> None:
+    async def act(scene: Scene) -> None:
+        world = scene.world
+        metadata = ObjectMeta(name="settings", namespace="default")
+        await world.add(ConfigMap(metadata=metadata, data={"colour": "red"}))
+        wanted = a_pod("p", item(), cpus=("2",), projected=True)
+        source = wanted.spec.volumes[0].projected
+        assert source is not None
+        source.sources.append(VolumeProjection(config_map=ConfigMapProjection(name="settings")))
+        pod = await scene.started(wanted)
+        await resize_to(world, "4")
+        await world.pass_time(15)
+        large = scene.files(pod)["assigned-cpuset"]
+        await world.client.delete(ConfigMap, "settings", "default")
+        await world.pass_time(65)
+        await resize_to(world, "2")
+        await world.pass_time(1)
+        small = scene.files(pod)["assigned-cpuset"]
+        assert len(CPUSet.parse(small)) == 2
+        assert await applied_cpus(world) == large
+        await world.pass_time(15)
+        assert await applied_cpus(world) == small
+        assert scene.files(pod) == {"assigned-cpuset": small, "colour": "red"}
+
+    options = {"cpuManagerPolicyOptions": {"scale-delay-time": "5s"}}
+    gates = f"{EXCLUSIVE}=true,CPUManagerPolicyAlphaOptions=true"
+    play(act, gates=f"{GATE}=true,{EXCLUSIVE}=true", feature_gates=gates, config={**STATIC, **options})
 
 
 @statement("6122-44")

@@ -9,6 +9,8 @@ from tests.mutants.mutant import Mutant
 _VALUE: Final = "nodeward/kubelet/downward.py"
 _PAYLOADS: Final = "nodeward/kubelet/volumes/payloads.py"
 _PODS: Final = "nodeward/kubelet/pod_manager.py"
+_WORKERS: Final = "nodeward/kubelet/pod_workers.py"
+_VOLUMES: Final = "nodeward/kubelet/volumes/pod_volumes.py"
 _API: Final = "nodeward/validation/pod/downward_api.py"
 
 _KNOWS: Final = "return assigned_cpus if gates.knows(ASSIGNED_GATE) else None"
@@ -65,6 +67,27 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         'return managed.agent.container_manager.assigned_cpuset(uid, container) if managed is not None else ""',
         'return managed.agent.container_manager.cpuset(uid, container) if managed is not None else ""',
         ("6122-44",),
+    ),
+    Mutant(
+        "6122-files-are-not-written-at-once",
+        _WORKERS,
+        "            await managed.agent.services.volumes.refresh_own_fields(self.current(managed))\n",
+        "            pass\n",
+        ("6122-47", "6122-60"),
+    ),
+    Mutant(
+        "6122-a-failed-write-counts-as-written",
+        _WORKERS,
+        "            trouble = str(error) or repr(error)\n        written(trouble)\n",
+        '            trouble = str(error) or repr(error)\n        written("")\n',
+        ("6122-60",),
+    ),
+    Mutant(
+        "6122-mounted-volumes-are-left-alone",
+        _VOLUMES,
+        "if (present := read_payload(target)) is not None:",
+        "if (present := read_payload(target)) is None:",
+        ("6122-47", "6122-60"),
     ),
     Mutant(
         "6122-any-server-takes-the-field",

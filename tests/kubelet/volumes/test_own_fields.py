@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,36 @@ def test_a_new_set_is_written_as_one_swap_of_the_data_link(tmp_path: Path) -> No
             link = (at / "..data").lstat().st_mtime_ns
             await node.services.volumes.refresh_own_fields(pod)
             assert (at / "..data").lstat().st_mtime_ns == link
+
+    run_virtual(main)
+
+
+#: Of inotify(7): something was made, or was renamed to.
+_IN_MOVED_TO, _IN_CREATE, _IN_NONBLOCK = 0x80, 0x100, 0o4000
+
+
+def test_a_program_that_watches_the_volume_hears_of_the_swap(tmp_path: Path) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    async def main(clock: VirtualClock) -> None:
+        async with machine(clock, tmp_path) as node:
+            node.cpus["c"] = "1-2"
+            pod = await mounted(node, info(item("assigned")))
+            at = node.volume(pod, "downward-api", "info")
+            watch = libc.inotify_init1(_IN_NONBLOCK)
+            try:
+                assert libc.inotify_add_watch(watch, str(at).encode(), _IN_MOVED_TO | _IN_CREATE) >= 0
+                node.cpus["c"] = "1"
+                await node.services.volumes.refresh_own_fields(pod)
+                events, names = os.read(watch, 1 << 16), []
+                while events:
+                    _, mask, _, length = struct.unpack_from("iIII", events)
+                    names.append((mask, events[16 : 16 + length].rstrip(b"\0").decode()))
+                    events = events[16 + length :]
+                assert names[-1] == (_IN_MOVED_TO, "..data")
+                assert (at / "assigned").read_text() == "1"
+            finally:
+                os.close(watch)
 
     run_virtual(main)
 
