@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from nodeward.api.go_form import go_form
 from nodeward.api.meta import Status, StatusCause, StatusDetails
 from nodeward.base.errors import NodewardError
 from nodeward.base.fielderror import FieldError, aggregate, quote
+
+#: Most characters of one message about an object's fields; a larger one is cut.
+LONGEST_MESSAGE: Final = 200_000
 
 
 class ApiError(NodewardError):
@@ -90,12 +94,19 @@ def apply_conflict(causes: Sequence[StatusCause], message: str) -> ApiError:
     return _error(409, "Conflict", message, StatusDetails(causes=list(causes)))
 
 
+def cut(text: str) -> str:
+    """Cut a message that shows more of a large object than anybody reads."""
+    if len(text) <= LONGEST_MESSAGE:
+        return text
+    return f"{text[:LONGEST_MESSAGE]}... ({len(text) - LONGEST_MESSAGE} more characters)"
+
+
 def invalid(group: str, kind: str, name: str, errors: Iterable[FieldError]) -> ApiError:
     listed = [replace(error, value=go_form(error.value)) for error in errors]
-    causes = [StatusCause(reason=e.cause.reason, message=e.body, field=e.field) for e in listed]
+    causes = [StatusCause(reason=e.cause.reason, message=cut(e.body), field=e.field) for e in listed]
     message = f"{qualified(group, kind)} {quote(name)} is invalid"
     if listed:
-        message += f": {aggregate(listed)}"
+        message += cut(f": {aggregate(listed)}")
     details = _about(group, kind, name)
     details.causes = causes
     return _error(422, "Invalid", message, details)

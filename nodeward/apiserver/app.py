@@ -24,6 +24,7 @@ from nodeward.api.scheme import Kind
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.documents import Documents
 from nodeward.apiserver.metrics import ApiServerMetrics
+from nodeward.apiserver.reading_body import unpack
 from nodeward.apiserver.request import Call, resolve
 from nodeward.apiserver.reviewing import review
 from nodeward.apiserver.security import Security
@@ -132,6 +133,8 @@ class App:
             raise too_many_requests("Too many requests, please try again later.", 1)
         self._mutating += 1
         try:
+            if size := len(call.request.body):
+                await self._api.env.worker.run(size, unpack, call)
             return await self._dispatch(call, kind)
         finally:
             self._mutating -= 1

@@ -14,6 +14,7 @@ from nodeward.api.meta import KubeObject
 from nodeward.api.scheme import Kind, Scheme
 from nodeward.apiserver.hub import Hub
 from nodeward.apiserver.item import Item
+from nodeward.apiserver.large_bodies import BodyWorker, OnLoop
 from nodeward.base.timestamp import rfc3339
 from nodeward.features import FRAMEWORK, Framework, Gates
 from nodeward.machinery.clock import Chance, Clock
@@ -38,6 +39,8 @@ class Environment:
     node_ports: tuple[int, int] = (30000, 32767)
     #: the declared features that pods may need of nodes (KEP-5328)
     features: Framework = FRAMEWORK
+    #: where work on large bodies is done
+    worker: BodyWorker = field(default_factory=OnLoop)
     context: Context = field(init=False)
     _peeked: dict[tuple[Kind, str], tuple[Item, KubeObject]] = field(default_factory=dict, repr=False)
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
 
-import yaml
-
-from nodeward.api.codec import encode
 from nodeward.api.errors import bad_request, not_acceptable, unsupported_media_type
 from nodeward.api.protobuf.reading import MEDIA_TYPE, protobuf_to_json
 from nodeward.api.protobuf.wire import ProtobufError
+from nodeward.apiserver.yaml_bodies import yaml_to_json
 
 
 class Form(Enum):
@@ -34,8 +31,6 @@ class Accepted:
     content_type: str = "application/json"
 
 
-_YAML_DEPTH: Final = 500
-_YAML_NODES: Final = 1_000_000
 _PLAIN = Accepted(Form.OBJECT)
 _KNOWN = (
     "application/json",
@@ -94,45 +89,3 @@ def json_body(
     raise unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {supported}"
     )
-
-
-def yaml_to_json(body: bytes) -> bytes:
-    """Convert YAML (or JSON, which is YAML) to JSON."""
-    if body.lstrip()[:1] == b"{":
-        return body
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        _check_yaml(body, loader)
-        return encode(yaml.load(body, Loader=loader))  # a safe loader, in C where there is one
-    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-        raise bad_request(f"error converting YAML to JSON: {error}") from None
-
-
-def _check_yaml(body: bytes, loader: Any) -> None:
-    """Refuse YAML that nests too deep for the loader in C, which would crash, or whose aliases make it explode.
-
-    An alias costs what its anchor costs, aliases in it included; all in all a document may not come to more than
-    `_YAML_NODES` nodes.
-    """
-    costs: dict[str, int] = {}
-    open_: list[tuple[str | None, int]] = []
-    total = 0
-    for event in yaml.parse(body, Loader=loader):
-        before = total
-        if isinstance(event, yaml.AliasEvent):
-            total += costs.get(event.anchor or "", 0)
-        elif isinstance(event, yaml.CollectionStartEvent):
-            total += 1
-            open_.append((event.anchor, before))
-            if len(open_) > _YAML_DEPTH:
-                raise ValueError("exceeded max depth")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, before = open_.pop()
-            if anchor is not None:
-                costs[anchor] = total - before
-        elif isinstance(event, yaml.ScalarEvent):
-            total += 1
-            if event.anchor is not None:
-                costs[event.anchor] = 1
-        if total > _YAML_NODES:
-            raise ValueError("document contains excessive aliasing")

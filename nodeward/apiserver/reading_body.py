@@ -20,16 +20,31 @@ from nodeward.api.codec import (
 )
 from nodeward.api.errors import bad_request, invalid
 from nodeward.api.fields import KubeTop
+from nodeward.api.protobuf.reading import MEDIA_TYPE
 from nodeward.api.schema import schema_of
 from nodeward.api.scheme import Kind
+from nodeward.apiserver.large_bodies import check_values
 from nodeward.apiserver.negotiation import json_body
 from nodeward.apiserver.request import Call
+from nodeward.apiserver.yaml_bodies import yaml_to_json
 from nodeward.base.fielderror import FieldError, not_supported, too_long
 from nodeward.base.fieldpath import FieldPath
 
 #: Most unknown and duplicate fields that are named in an answer.
 MAX_STRAY: Final = 100
 _VALIDATIONS = ("Ignore", "Warn", "Strict")
+
+
+def unpack(call: Call) -> None:
+    """Convert a body to JSON, if it is in another form that bodies may have, and check how much it holds."""
+    request = call.request
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media == "application/apply-patch+yaml":
+        request.body = yaml_to_json(request.body)
+    elif media in ("application/yaml", MEDIA_TYPE):
+        request.body = json_body(media, request.body)
+        request.headers = {**request.headers, "content-type": "application/json"}
+    check_values(request.body)
 
 
 def read_object(call: Call, kind: Kind, type_: type[KubeTop] | None = None) -> KubeTop:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -27,6 +27,7 @@ from nodeward.apiserver.documents import Documents
 from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.hub import Hub
 from nodeward.apiserver.kubelet_access import KubeletAccess
+from nodeward.apiserver.large_bodies import BodyWorker, OnLoop
 from nodeward.apiserver.loopback import LOOPBACK_USER, LoopbackTransport
 from nodeward.apiserver.metrics import ApiServerMetrics
 from nodeward.apiserver.rbac_guard import RbacGuard
@@ -67,6 +68,8 @@ class Settings:
     features: Framework = FRAMEWORK
     #: how kubelets are reached, for logs and commands in containers
     kubelets: KubeletAccess = field(default_factory=KubeletAccess)
+    #: where work on large bodies is done: in a thread of its own, or, in virtual time, on the event loop
+    make_worker: Callable[[], BodyWorker] = OnLoop
 
 
 class ApiServer:
@@ -90,6 +93,7 @@ class ApiServer:
             settings.gates,
             service_cidr=settings.service_cidr,
             features=settings.features,
+            worker=settings.make_worker(),
         )
         self.metrics = ApiServerMetrics()
         self.metrics.set_gates(
@@ -161,6 +165,7 @@ class ApiServer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.hub.stop()
+        self.env.worker.close()
         if self._owns_store:
             await self._store.close()
 

@@ -42,7 +42,7 @@ from nodeward.apiserver.reading_body import report_unknown
 from nodeward.apiserver.request import Call
 from nodeward.apiserver.resources.strategy import STATUS_PATHS, Strategy, UpdateMode
 from nodeward.apiserver.resources.unknown_fields import unknown_fields
-from nodeward.base.fielderror import in_order
+from nodeward.base.fielderror import in_order, limited_faults
 from nodeward.base.fielderror import invalid as invalid_field
 from nodeward.base.fieldpath import FieldPath
 from nodeward.store.interface import OutcomeUnknown, StoreUnavailable, ValueTooLarge, WriteResult
@@ -51,6 +51,8 @@ from nodeward.store.interface import OutcomeUnknown, StoreUnavailable, ValueTooL
 GENERATE_ATTEMPTS = 8
 UPDATE_ATTEMPTS = 100
 _MAX_GENERATED_PREFIX = 63 - 5
+#: The largest object that is stored, whatever the store: etcd's usual limit.
+MOST_STORED_BYTES = 3 << 19
 #: How often, and how long, a write waits for an object a controller is about to create (default service account).
 DEPENDENCY_ATTEMPTS = 10
 DEPENDENCY_SECONDS = 0.1
@@ -118,7 +120,8 @@ class Writer:
         meta.self_link = ""
         strategy.set_times(obj, env.now())
         reset = STATUS_PATHS if kind.has_status else ()
-        self._field_manager.created(call, strategy, obj, reset=reset, applied=applied)
+        size, run = len(call.request.body), env.worker.run
+        await run(size, self._field_manager.created, call, strategy, obj, reset=reset, applied=applied)
         meta.uid = env.chance.uuid()
         meta.creation_timestamp = env.now()
         write = Write(
@@ -130,16 +133,10 @@ class Writer:
             await env.clock.sleep(DEPENDENCY_SECONDS)
         self._chain.admit(write)
         strategy.prepare_create(obj, env)
-        faults, warnings = strategy.review_create(obj, env)
-        if "\0" in meta.name:
-            # Some kinds allow any path segment as a name, but no store can hold NUL in a key.
-            faults = [*faults, invalid_field(FieldPath("metadata.name"), meta.name, "may not contain NUL")]
-        if faults:
-            raise invalid(kind.group, kind.name, meta.name, in_order(faults))
-        for text in warnings:
+        for text in await run(size, self._review_create, strategy, obj):
             call.warn(text)
         self._chain.validate(write)
-        value = to_stored(obj)
+        value = await run(size, to_stored, obj)
         key = env.hub.key(kind, meta.namespace, meta.name)
         if call.is_dry_run:
             inner = f"{meta.namespace}/{meta.name}" if kind.is_namespaced else meta.name
@@ -149,6 +146,32 @@ class Writer:
             await env.hub.wait_for(result.revision)
             return None
         return Written(Item(result.revision, with_revision(value, result.revision)), is_created=True)
+
+    def _review_create(self, strategy: Strategy, obj: KubeObject) -> list[str]:
+        """Validate a new object; return the warnings for its creator, or raise 422."""
+        kind, meta = strategy.kind, obj.metadata
+        with limited_faults() as found:
+            faults, warnings = strategy.review_create(obj, self._env)
+            if "\0" in meta.name:
+                # Some kinds allow any path segment as a name, but no store can hold NUL in a key.
+                faults = [
+                    *faults,
+                    invalid_field(FieldPath("metadata.name"), meta.name, "may not contain NUL"),
+                ]
+            found.complete(faults)
+        if found.faults:
+            raise invalid(kind.group, kind.name, meta.name, in_order(found.faults))
+        return warnings
+
+    def _review_update(
+        self, strategy: Strategy, mode: UpdateMode, name: str, new: KubeObject, old: KubeObject
+    ) -> list[str]:
+        """Validate a changed object; return the warnings for whoever changed it, or raise 422."""
+        with limited_faults() as found:
+            found.complete(mode.validate(new, old, self._env))
+        if found.faults:
+            raise invalid(strategy.kind.group, strategy.kind.name, name, in_order(found.faults))
+        return strategy.warnings(new, old, self._env)
 
     def _generate(self, prefix: str) -> str:
         return f"{prefix[:_MAX_GENERATED_PREFIX]}{self._env.chance.name_suffix(5)}"
@@ -187,8 +210,7 @@ class Writer:
                     if error.reason != "AlreadyExists":
                         raise
                 continue  # another was faster, so there is something to update now
-            old = decoder(strategy.type).decode(item.data)
-            new = make(item, old)
+            old, new = await env.worker.run(_size(call, item), _changed, strategy, make, item)
             self._drop_unknown_fields(call, strategy, new, old)
             if not new.metadata.resource_version.strip("0"):
                 new.metadata.resource_version = ""  # version 0 is any
@@ -232,9 +254,11 @@ class Writer:
         env, kind = self._env, strategy.kind
         _match_identity(call, kind, new, old, item, strategy, mode)
         strategy.set_times(new, env.now())
+        size, run = _size(call, item), env.worker.run
         if not is_apply:
-            self._field_manager.updated(
-                call, strategy, new, old, item, subresource=mode.subresource, reset=mode.reset
+            updated, subresource = self._field_manager.updated, mode.subresource
+            await run(
+                size, updated, call, strategy, new, old, item, subresource=subresource, reset=mode.reset
             )
         write = Write(
             "UPDATE", kind, call.namespace if kind.is_namespaced else "", call.name, mode.subresource, call.user,
@@ -243,14 +267,11 @@ class Writer:
         self._chain.admit(write)
         _keep_system_metadata(new, old)
         mode.prepare(new, old, env)
-        faults = mode.validate(new, old, env)
-        if faults:
-            raise invalid(kind.group, kind.name, call.name, in_order(faults))
-        for text in strategy.warnings(new, old, env):
+        for text in await run(size, self._review_update, strategy, mode, call.name, new, old):
             call.warn(text)
         self._chain.validate(write)
-        value = to_stored(new)
-        if with_revision(value, item.revision) == item.data or _is_same(new, old):
+        value, is_same = await run(size, _compared, new, old, item)
+        if is_same:
             return Written(item)
         if call.is_dry_run:
             return Written(Item(item.revision, with_revision(value, item.revision)))
@@ -291,6 +312,10 @@ class Writer:
     # -- the store
 
     async def _put(self, key: str, value: bytes, *, expected: int) -> WriteResult:
+        if len(value) > MOST_STORED_BYTES:
+            raise request_entity_too_large(
+                f"the object would take {len(value)} bytes, limit is {MOST_STORED_BYTES}"
+            )
         self._env.hub.health.require()
         return await self._answered(self._env.hub.store.put(key, value, expected=expected))
 
@@ -384,6 +409,23 @@ def _keep_system_metadata(new: KubeObject, old: KubeObject) -> None:
         mine.deletion_timestamp = theirs.deletion_timestamp
     if mine.deletion_grace_period_seconds is None:
         mine.deletion_grace_period_seconds = theirs.deletion_grace_period_seconds
+
+
+def _size(call: Call, item: Item) -> int:
+    """Return how many bytes the work on a change is about: those that were sent, or those that are there."""
+    return max(len(call.request.body), len(item.data))
+
+
+def _changed(strategy: Strategy, make: Callable[[Item, Any], Any], item: Item) -> tuple[Any, Any]:
+    """Return an object as it is stored and as the request wants it."""
+    old = decoder(strategy.type).decode(item.data)
+    return old, make(item, old)
+
+
+def _compared(new: KubeObject, old: KubeObject, item: Item) -> tuple[bytes, bool]:
+    """Return the bytes to store, and whether they say the same as those that are stored."""
+    value = to_stored(new)
+    return value, with_revision(value, item.revision) == item.data or _is_same(new, old)
 
 
 def _is_same(new: KubeObject, old: KubeObject) -> bool:

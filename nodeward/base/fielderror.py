@@ -9,10 +9,12 @@ Used by every component; calls `fieldpath`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from nodeward.base.fieldpath import FieldPath
 
@@ -66,6 +68,44 @@ def render(value: object) -> str:
     return msgspec.json.encode(value, enc_hook=str).decode()
 
 
+class TooManyFaults(Exception):
+    """Raised in the middle of a validation that has found `MOST_FAULTS` faults; never leaves `limited_faults`."""
+
+
+class FoundFaults:
+    """The faults of one validation: all of them, or the first ones if it was stopped."""
+
+    def __init__(self) -> None:
+        self.faults: list[FieldError] = []
+
+    def add(self, fault: FieldError) -> None:
+        self.faults.append(fault)
+        if len(self.faults) >= MOST_FAULTS:
+            raise TooManyFaults
+
+    def complete(self, faults: list[FieldError]) -> None:
+        """Keep what the validation has returned, rather than everything that was looked at."""
+        self.faults = faults
+
+
+#: Most faults that are looked for in one object: one of 100,000 items would cost seconds and be answered by megabytes.
+MOST_FAULTS: Final = 1_000
+_found: ContextVar[FoundFaults | None] = ContextVar("found_faults", default=None)
+
+
+@contextmanager
+def limited_faults() -> Iterator[FoundFaults]:
+    """Run a validation that ends with its `MOST_FAULTS`th fault; the block calls `complete` with what it returned."""
+    found = FoundFaults()
+    token = _found.set(found)
+    try:
+        yield found
+    except TooManyFaults:
+        pass
+    finally:
+        _found.reset(token)
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
     """One field, one fault."""
@@ -76,6 +116,11 @@ class FieldError:
     detail: str = ""
     #: reported after all others: upstream finds it in a second pass, which it derives from the types
     is_late: bool = False
+
+    def __post_init__(self) -> None:
+        found = _found.get()
+        if found is not None:
+            found.add(self)
 
     @property
     def body(self) -> str:

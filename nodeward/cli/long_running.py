@@ -14,6 +14,8 @@ from typing import Any
 from nodeward.base.errors import ConfigError
 from nodeward.cli.up import loop_factory, stop_signal
 from nodeward.features import Gates
+from nodeward.machinery.clock import RealClock
+from nodeward.machinery.loop_watchdog import LoopWatchdog
 
 LOG = logging.getLogger(__name__)
 
@@ -51,6 +53,9 @@ async def _run(start: Callable[[AsyncExitStack], Coroutine[Any, Any, Awaitable[N
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
+        watchdog = LoopWatchdog(RealClock())
+        watchdog.start()
+        running.callback(watchdog.stop)
         if work is None:
             await told
         else:

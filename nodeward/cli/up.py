@@ -23,6 +23,7 @@ from typing import Any
 
 from nodeward.apiserver.auth.token_keys import load_key
 from nodeward.apiserver.kubelet_access import KubeletAccess, kubelet_client_context
+from nodeward.apiserver.large_bodies import BodyThread
 from nodeward.apiserver.pki import Pki, kubeconfig, server_context, write_private
 from nodeward.apiserver.security import TokenSettings
 from nodeward.apiserver.server import ApiServer, Settings
@@ -31,6 +32,7 @@ from nodeward.base.errors import ConfigError
 from nodeward.cli.server_flags import ServerOptions, read_flags
 from nodeward.features import Gates
 from nodeward.machinery.clock import Clock, RealChance, RealClock
+from nodeward.machinery.loop_watchdog import LoopWatchdog
 from nodeward.machinery.serving.listener import bind
 
 LOG = logging.getLogger(__name__)
@@ -77,6 +79,9 @@ async def _serve(args: argparse.Namespace) -> int:
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
+        watchdog = LoopWatchdog(clock)
+        watchdog.start()
+        running.callback(watchdog.stop)
         _announce(args, wanted, address, (clock.monotonic_ns() - began_ns) / SECOND_NS)
         failing = asyncio.create_task(server.hub.failed(), name="failing")
         await asyncio.wait((failing, told), return_when=asyncio.FIRST_COMPLETED)
@@ -114,6 +119,7 @@ async def _start(
         service_cidr=wanted.service_cidr,
         address=address,
         kubelets=_kubelet_access(pki),
+        make_worker=BodyThread,
     )
     tls = server_context(serving, pki.authority_path)
     if args.command == "up":

@@ -93,6 +93,10 @@ class LabelRequirements:
 
 
 EVERYTHING: Final = LabelRequirements()
+#: Most requirements and values of a selector in a query: it is matched against every object, for every watch.
+MOST_TERMS: Final = 1_000
+#: A part of a field selector, up to a comma that is not escaped.
+_PART: Final = re.compile(r"((?:\\.|[^\\,]|\\\Z)*)(?:,|\Z)", re.DOTALL)
 
 _OPERATORS = {"=": "=", "==": "=", "!=": "!=", ">": ">", "<": "<", "in": "in", "notin": "notin"}
 _SYMBOLS = ("==", "!=", "=", "!", ">", "<", "(", ")", ",")
@@ -227,7 +231,15 @@ def _checked(requirement: Requirement) -> Requirement:
 
 def parse_labels(text: str) -> LabelRequirements:
     """Return the label selector in a query; empty text selects everything."""
-    return _Parser(text).parse() if text else EVERYTHING
+    if not text:
+        return EVERYTHING
+    if text.count(",") >= MOST_TERMS:
+        raise SelectorError(_too_many(text))
+    return _Parser(text).parse()
+
+
+def _too_many(text: str) -> str:
+    return f"the selector has {text.count(',') + 1} terms, may not have more than {MOST_TERMS}"
 
 
 _STRUCT_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
@@ -288,6 +300,8 @@ def parse_fields(text: str, known: Iterable[str]) -> FieldSelector:
 def any_fields(text: str) -> FieldSelector:
     """Return a field selector of whatever paths."""
     terms: list[tuple[str, str, bool]] = []
+    if text.count(",") >= MOST_TERMS:
+        raise SelectorError(_too_many(text))
     for part in _split_unescaped(text):
         if not part:
             continue
@@ -299,12 +313,4 @@ def any_fields(text: str) -> FieldSelector:
 
 
 def _split_unescaped(text: str) -> list[str]:
-    parts = [""]
-    escaped = False
-    for character in text:
-        if character == "," and not escaped:
-            parts.append("")
-        else:
-            parts[-1] += character
-        escaped = character == "\\" and not escaped
-    return parts
+    return [match[1] for match in _PART.finditer(text)]

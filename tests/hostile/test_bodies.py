@@ -281,8 +281,8 @@ def test_unknown_fields_are_refused_named_or_passed_over_as_the_client_wishes(se
     assert "warning" not in silent.headers
 
 
-def test_a_hundred_thousand_unknown_fields_make_a_short_answer(server: Server) -> None:
-    body = json.dumps({**POD, **{f"unknown{number}": number for number in range(100_000)}}).encode()
+def test_ninety_thousand_unknown_fields_make_a_short_answer(server: Server) -> None:
+    body = json.dumps({**POD, **{f"unknown{number}": number for number in range(90_000)}}).encode()
     warned = server.ask("POST", f"{PODS}?dryRun=All", body)
     assert warned.status == 201
     assert len(warned.headers["warning"]) < 16 << 10

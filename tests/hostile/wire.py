@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from nodeward.apiserver.auth.user import User
+from nodeward.apiserver.large_bodies import BodyThread
 from nodeward.apiserver.pki import KeyPair, Pki, server_context
 from nodeward.apiserver.server import ApiServer
 from nodeward.cli.up import loop_factory
 from nodeward.machinery.clock import RealClock, SeededChance
+from nodeward.machinery.loop_watchdog import LoopWatchdog
 from nodeward.machinery.serving.connection import Limits
 from nodeward.store.memory import MemoryStore
 from tests.apiserver.running import settings
@@ -176,14 +178,17 @@ class Server:
 
     async def _serve(self) -> None:
         static = {TOKEN: User("somebody", "", (), {})}
-        chosen = settings(limits=LIMITS, static_tokens=static)
+        chosen = settings(limits=LIMITS, static_tokens=static, make_worker=BodyThread)
         self.server = ApiServer(MemoryStore(), self.clock, SeededChance(7), chosen)
         await self.server.start()
+        self.watchdog = LoopWatchdog(self.clock)
+        self.watchdog.start()
         tls = server_context(self.pki.serving("localhost"), self.pki.authority_path)
         self.port = await self.server.listen("127.0.0.1", 0, tls)
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._is_up.set()
         await self._stop.wait()
+        self.watchdog.stop()
         await self.server.stop()
 
     def stop(self) -> None:
@@ -192,6 +197,23 @@ class Server:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(PATIENCE_SECONDS)
         assert not self._thread.is_alive(), "the server does not stop"
+
+    def held_seconds(self) -> float:
+        """The longest time the event loop's thread has computed without a pause since the last call."""
+        self.pause(0.2)
+        found, self.watchdog.longest_held_seconds = self.watchdog.longest_held_seconds, 0.0
+        return found
+
+    def hold(self, seconds: float) -> None:
+        """Compute on the event loop's thread for a while."""
+
+        async def held() -> None:
+            until = self.clock.monotonic_ns() + int(seconds * 1e9)
+            while self.clock.monotonic_ns() < until:
+                pass
+
+        assert self._loop is not None
+        asyncio.run_coroutine_threadsafe(held(), self._loop).result(PATIENCE_SECONDS)
 
     def buffered(self) -> int:
         """Bytes the server holds for peers that have not taken them."""

@@ -6,7 +6,8 @@ group, resource, verb and name each) and every atom must be granted by a single 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from nodeward.api.meta import LabelSelector
 from nodeward.api.rbac_v1 import ClusterRole, PolicyRule
@@ -48,65 +49,123 @@ def _path_covers(pattern: str, path: str) -> bool:
     return pattern == path or (pattern.endswith(ALL) and path.startswith(pattern.rstrip(ALL)))
 
 
-def breakdown(rule: PolicyRule) -> list[PolicyRule]:
-    """Break a rule into atoms."""
-    names = [[name] for name in rule.resource_names] or [[]]
+def covers(owner_rules: Iterable[PolicyRule], servant_rules: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """Return the atoms of `servant_rules` that no single owner rule grants; empty when all are covered.
+
+    A rule of 40 groups, resources, verbs and names each has millions of atoms: they are not made one by one. What an
+    owner rule grants of a block of atoms is a block again, so the rest is a few blocks. Of uncovered atoms at most
+    `MOST_UNCOVERED` are returned. If it takes more than `MOST_BLOCKS` or `MOST_LOOKUPS` to tell, nothing is covered.
+    """
+    owners = [_Owner(rule) for rule in owner_rules]
+    return [atom for servant in servant_rules for atom in _uncovered(servant, owners)]
+
+
+#: A block of atoms: positions in a rule's groups, resources, verbs and names, or in its paths and verbs.
+_Block = tuple[tuple[int, ...], ...]
+#: Stands for the names of a rule that has none; no object is called so.
+_ANY_NAME = "\0"
+MOST_BLOCKS = 5_000
+MOST_LOOKUPS = 1_000_000
+MOST_UNCOVERED = 1_000
+
+
+def _uncovered(rule: PolicyRule, owners: Sequence[_Owner]) -> list[PolicyRule]:
+    names = rule.resource_names or [_ANY_NAME]
+    resources = (rule.api_groups, rule.resources, rule.verbs, names)
     atoms = [
-        PolicyRule(api_groups=[group], resources=[resource], verbs=[verb], resource_names=list(name))
-        for group in rule.api_groups
-        for resource in rule.resources
-        for verb in rule.verbs
-        for name in names
+        PolicyRule(
+            api_groups=[group],
+            resources=[resource],
+            verbs=[verb],
+            resource_names=[] if name is _ANY_NAME else [name],
+        )
+        for group, resource, verb, name in _left(resources, [owner.resource_tests() for owner in owners])
     ]
+    paths = (rule.non_resource_urls, rule.verbs)
     atoms += [
         PolicyRule(non_resource_urls=[path], verbs=[verb])
-        for path in rule.non_resource_urls
-        for verb in rule.verbs
+        for path, verb in _left(paths, [owner.path_tests() for owner in owners])
     ]
     return atoms
 
 
-def covers(owner_rules: Iterable[PolicyRule], servant_rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Return the atoms of `servant_rules` that no single owner rule grants; empty when all are covered."""
-    owners = [_Owner(rule) for rule in owner_rules]
-    return [
-        atom
-        for servant in servant_rules
-        for atom in breakdown(servant)
-        if not any(owner.covers(atom) for owner in owners)
-    ]
+def _left(lists: Sequence[Sequence[str]], owners: Iterable[_Tests]) -> list[tuple[str, ...]]:
+    """Return the combinations of one item of each list that no owner grants, in the order of the lists."""
+    everything = tuple(tuple(range(len(items))) for items in lists)
+    blocks: list[_Block] = [everything] if all(everything) else []
+    looked = 0
+    for tests in owners:
+        if not blocks:
+            return []
+        granted: list[frozenset[int]] = []
+        for items, holds in zip(lists, tests, strict=True):
+            looked += len(items)
+            granted.append(frozenset(position for position, item in enumerate(items) if holds(item)))
+            if not granted[-1]:
+                break
+        else:
+            blocks = [rest for block in blocks for rest in _without(block, granted)]
+        if len(blocks) > MOST_BLOCKS or looked > MOST_LOOKUPS:
+            blocks = [everything]
+            break
+    found: list[tuple[int, ...]] = []
+    for block in blocks:
+        found += itertools.islice(itertools.product(*block), MOST_UNCOVERED - len(found))
+    return [tuple(items[at] for items, at in zip(lists, place, strict=True)) for place in sorted(found)]
+
+
+def _without(block: _Block, granted: Sequence[frozenset[int]]) -> Iterator[_Block]:
+    """Return a block less what is granted of it, as blocks that have nothing in common."""
+    for dimension, positions in enumerate(block):
+        inside = tuple(each for each in positions if each in granted[dimension])
+        outside = tuple(each for each in positions if each not in granted[dimension])
+        if outside:
+            yield (*block[:dimension], outside, *block[dimension + 1 :])
+        if not inside:
+            return
+        block = (*block[:dimension], inside, *block[dimension + 1 :])
+
+
+#: For each list of a block, whether an owner grants an item of it.
+_Tests = tuple[Callable[[str], bool], ...]
 
 
 class _Owner:
     """A rule with its lists as sets, for many lookups."""
 
-    __slots__ = ("groups", "names", "paths", "resources", "verbs")
+    __slots__ = ("_groups", "_names", "_paths", "_resources", "_verbs")
 
     def __init__(self, rule: PolicyRule) -> None:
-        self.verbs = frozenset(rule.verbs)
-        self.groups = frozenset(rule.api_groups)
-        self.resources = frozenset(rule.resources)
-        self.names = frozenset(rule.resource_names)
-        self.paths = rule.non_resource_urls
+        self._verbs = frozenset(rule.verbs)
+        self._groups = frozenset(rule.api_groups)
+        self._resources = frozenset(rule.resources)
+        self._names = frozenset(rule.resource_names)
+        self._paths = rule.non_resource_urls
 
-    def covers(self, atom: PolicyRule) -> bool:
-        if ALL not in self.verbs and atom.verbs[0] not in self.verbs:
-            return False
-        if atom.non_resource_urls:
-            # A rule limited to names grants no paths.
-            path = atom.non_resource_urls[0]
-            return not self.names and any(_path_covers(pattern, path) for pattern in self.paths)
-        if ALL not in self.groups and atom.api_groups[0] not in self.groups:
-            return False
-        if self.names and (not atom.resource_names or atom.resource_names[0] not in self.names):
-            return False
-        return self._covers_resource(atom.resources[0])
+    def resource_tests(self) -> _Tests:
+        return self._has_group, self._has_resource, self._has_verb, self._has_name
 
-    def _covers_resource(self, resource: str) -> bool:
-        if ALL in self.resources or resource in self.resources:
+    def path_tests(self) -> _Tests:
+        return self._has_path, self._has_verb
+
+    def _has_verb(self, verb: str) -> bool:
+        return ALL in self._verbs or verb in self._verbs
+
+    def _has_group(self, group: str) -> bool:
+        return ALL in self._groups or group in self._groups
+
+    def _has_name(self, name: str) -> bool:
+        return not self._names or name in self._names
+
+    def _has_path(self, path: str) -> bool:
+        # A rule limited to names grants no paths.
+        return not self._names and any(_path_covers(pattern, path) for pattern in self._paths)
+
+    def _has_resource(self, resource: str) -> bool:
+        if ALL in self._resources or resource in self._resources:
             return True
         _, slash, subresource = resource.partition("/")
-        return bool(slash) and f"*/{subresource}" in self.resources
+        return bool(slash) and f"*/{subresource}" in self._resources
 
 
 def compact(atoms: Iterable[PolicyRule]) -> list[PolicyRule]:

@@ -26,6 +26,7 @@ async def create(api: Api, call: Call, kind: Kind) -> Answer:
             else bad_request("an empty namespace may not be set during creation")
         )
     strategy = api.strategy(kind)
-    obj = strategy.to_stored_form(cast(KubeObject, read_object(call, kind)))
+    size = len(call.request.body)
+    obj = strategy.to_stored_form(cast(KubeObject, await api.env.worker.run(size, read_object, call, kind)))
     written = await api.writer.create(call, strategy, obj)
     return present_one(api, call, kind, written.item, wanted, status=201)

@@ -31,7 +31,7 @@ from nodeward.api.schema import schema_of
 from nodeward.api.scheme import Kind
 from nodeward.apiserver.api import Api
 from nodeward.apiserver.item import Item
-from nodeward.apiserver.negotiation import accepted, yaml_to_json
+from nodeward.apiserver.negotiation import accepted
 from nodeward.apiserver.presenting import present_one, served_bytes
 from nodeward.apiserver.reading_body import check_options, field_validation, report_repeats, report_stray
 from nodeward.apiserver.request import Call
@@ -95,7 +95,8 @@ async def _change(api: Api, call: Call, kind: Kind, mode: UpdateMode, media: str
 
 
 async def _patch(api: Api, call: Call, kind: Kind, mode: UpdateMode, media: str) -> Written:
-    sent = parse_patch(call.request.body)
+    body = call.request.body
+    sent = await api.env.worker.run(len(body), parse_patch, body)
     strategy = api.strategy(kind)
 
     def make(item: Item, old: Any) -> KubeObject:
@@ -166,7 +167,7 @@ def read_applied(call: Call, kind: Kind) -> dict[str, Any]:
     if not call.query.get("fieldManager"):
         fault = required(FieldPath("fieldManager"), "is required for apply patch")
         raise invalid("meta.k8s.io", "PatchOptions", "", [fault])
-    sent = parse_patch(yaml_to_json(call.request.body))
+    sent = parse_patch(call.request.body)
     if not isinstance(sent, dict):
         raise bad_request("error decoding YAML: an object was expected")
     _check_applied(call, kind, sent)
@@ -174,7 +175,8 @@ def read_applied(call: Call, kind: Kind) -> dict[str, Any]:
 
 
 async def _apply(api: Api, call: Call, kind: Kind, mode: UpdateMode) -> Written:
-    sent = read_applied(call, kind)
+    size = len(call.request.body)
+    sent = await api.env.worker.run(size, read_applied, call, kind)
     strategy = api.strategy(kind)
     force = call.query.flag("force")
     applied = sent  # a null is applied like any other value
@@ -204,9 +206,12 @@ async def _apply(api: Api, call: Call, kind: Kind, mode: UpdateMode) -> Written:
         strategy.default(obj)
         return obj
 
-    # Unknown fields and wrong types get apply's error messages, not those of decoding.
-    check_configuration(applied, schema_of(kind.type), kind.api_version)
-    object_from(call, kind, applied)
+    def check() -> None:
+        # Unknown fields and wrong types get apply's error messages, not those of decoding.
+        check_configuration(applied, schema_of(kind.type), kind.api_version)
+        object_from(call, kind, applied)
+
+    await api.env.worker.run(size, check)
     return await api.writer.update(
         call, strategy, mode, make, may_create=None if mode.subresource else first, applied=applied
     )

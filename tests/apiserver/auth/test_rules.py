@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nodeward.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from nodeward.api.rbac_v1 import AggregationRule, ClusterRole, PolicyRule
-from nodeward.apiserver.auth.rules import aggregate, breakdown, compact, covers, describe, rule_allows
+from nodeward.apiserver.auth.rules import aggregate, compact, covers, describe, rule_allows
 from nodeward.apiserver.auth.user import Attributes, User
 
 VERBS = ("get", "list", "delete")
@@ -84,6 +84,46 @@ def test_a_rule_allows_exactly_what_one_of_its_combinations_says(
     rule: PolicyRule, question: Attributes
 ) -> None:
     assert rule_allows(rule, question) == slow_allows(rule, question)
+
+
+def breakdown(rule: PolicyRule) -> list[PolicyRule]:
+    """The atoms of a rule, one by one."""
+    names = [[name] for name in rule.resource_names] or [[]]
+    atoms = [
+        PolicyRule(api_groups=[group], resources=[resource], verbs=[verb], resource_names=list(name))
+        for group in rule.api_groups
+        for resource in rule.resources
+        for verb in rule.verbs
+        for name in names
+    ]
+    paths = [(path, verb) for path in rule.non_resource_urls for verb in rule.verbs]
+    return atoms + [PolicyRule(non_resource_urls=[path], verbs=[verb]) for path, verb in paths]
+
+
+def grants(owner: PolicyRule, atom: PolicyRule) -> bool:
+    """Whether one rule grants one atom, the obvious way."""
+    if atom.verbs[0] not in owner.verbs and "*" not in owner.verbs:
+        return False
+    if atom.non_resource_urls:
+        asked = Attributes(
+            user=JANE, verb=atom.verbs[0], path=atom.non_resource_urls[0], is_resource_request=False
+        )
+        return not owner.resource_names and slow_allows(owner, asked)
+    resource = atom.resources[0]
+    wild = f"*/{resource.partition('/')[2]}" if "/" in resource else resource
+    return (
+        bool({"*", atom.api_groups[0]} & set(owner.api_groups))
+        and bool({"*", resource, wild} & set(owner.resources))
+        and (not owner.resource_names or atom.resource_names[:1] in [[name] for name in owner.resource_names])
+    )
+
+
+@given(st.lists(RULES, max_size=4), st.lists(RULES, max_size=2))
+def test_the_uncovered_atoms_are_those_that_no_single_rule_grants(
+    owner: list[PolicyRule], servant: list[PolicyRule]
+) -> None:
+    atoms = [atom for rule in servant for atom in breakdown(rule)]
+    assert covers(owner, servant) == [atom for atom in atoms if not any(grants(o, atom) for o in owner)]
 
 
 @given(RULES, st.sampled_from(QUESTIONS))
