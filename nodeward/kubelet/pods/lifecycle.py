@@ -242,10 +242,11 @@ class PodLifecycle:
         """
         state, out = self._state, list[Command]()
         resizing.hold(state, held)
-        if not is_applied or not resizing.is_actuated(state):
-            if not state.is_ending:
-                resizing.set_in_progress(state, "", "", state.pod.metadata.generation, now_ns)
-        elif not state.is_ending:
+        if state.is_ending:
+            return out
+        if not resizing.is_actuated(state):
+            resizing.set_in_progress(state, "", "", state.pod.metadata.generation, now_ns)
+        elif is_applied:
             resizing.complete(state, out)
         return out
 
