@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nodeward.api import codec
 from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.runtime.resources import ContainerResources
 from tests.keps.kep6122 import CPUScene, play
@@ -168,3 +169,24 @@ def test_accepting_and_allocating_happen_at_once_and_the_rest_later() -> None:
         assert managed.life.resize.in_progress is None
 
     play(act)
+
+
+@statement("6122-39", part="scheduler")
+@statement("6122-39", part="kubelet")
+def test_a_pod_that_needs_held_cpus_waits_and_is_not_refused_by_the_node() -> None:
+    async def act(scene: CPUScene) -> None:
+        await scene.run(grow=("16",))
+        await scene.resize("p", "14")
+        # 18 CPUs can be given away: 14 are allocated and 16 in use, so that 4 are free only after the delay.
+        amounts = {"cpu": "4", "memory": "64Mi"}
+        container = {"name": "c", "image": "image", "resources": {"requests": amounts, "limits": amounts}}
+        tree = {"metadata": {"name": "next", "namespace": "default"}, "spec": {"containers": [container]}}
+        await scene.world.client.create(codec.from_tree(tree, Pod))
+        await scene.clock.sleep(1)
+        assert (await scene.world.pod("next")).spec.node_name == ""
+        await scene.after_pass(15)
+        found = await scene.world.pod("next")
+        assert (found.spec.node_name, found.status.phase) == ("n1", "Running")
+        assert "UnexpectedAdmissionError" not in [reason for reason, _ in await scene.world.events("next")]
+
+    play(act, server_has_scheduler=True, server_has_controllers=True, seconds=15)
