@@ -1,7 +1,8 @@
 """A container that really runs learns which CPUs it will lose, and loses them a delay later (KEP-6122).
 
 A whole node under its own identity: the static CPU manager policy, real volumes, real processes or containers of
-containerd, in real time. The container says what its file shows and which CPUs it may use, whenever one changes.
+containerd, in real time. The container says what its file shows and which CPUs it may use, whenever one changes; as a
+process it runs the program of examples/exclusive-cpus.yaml.
 
 A node reserves one CPU, and the container has two: a machine of two CPUs is told that it has a third, which is the
 reserved one. Nothing ever runs there; all CPUs that the container gets and loses are real.
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from nodeward.api import codec
 from nodeward.api.core_v1.pod import Pod
@@ -43,6 +45,7 @@ from nodeward.machinery.clock import RealChance, RealClock
 from nodeward.store.memory import MemoryStore
 from tests.kubelet.runtime.containerd import IMAGE, Containerd, running_containerd
 from tests.patience import PATIENCE_SECONDS
+from tests.tidy.repository import read
 
 pytestmark = [
     pytest.mark.slow,
@@ -54,11 +57,11 @@ pytestmark = [
 CLOCK = RealClock()
 DELAY_SECONDS = 2
 GATES = "CPUManagerPolicyAlphaOptions=true,InPlacePodVerticalScalingExclusiveCPUs=true"
-FILE = "/etc/podinfo/cpus"
-# The CPUs are read before the file: who has lost a CPU finds a file that says so, however slow the machine is.
+NAME = "exclusive-cpus"
+#: The program of the example for an image without Python.
 WATCHES = (
-    "sed_cpus() { sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status; }; "
-    f"while :; do cpus=$(sed_cpus); file=$(cat {FILE}); "
+    "allowed() { sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status; }; "
+    "while :; do cpus=$(allowed); file=$(cat /etc/podinfo/cpus); "
     '[ "$file" = "$seen_file" ] || echo "file $file"; [ "$cpus" = "$seen_cpus" ] || echo "cpus $cpus"; '
     "seen_file=$file; seen_cpus=$cpus; sleep 0.02; done"
 )
@@ -89,39 +92,33 @@ class Scene:
     def __init__(self, client: Client, root: Path) -> None:
         self.client, self.root = client, root
 
-    async def start(self, image: str) -> Pod:
-        container = {
-            "name": "c",
-            "image": image,
-            "command": ["sh", "-c", WATCHES],
-            "resources": {"limits": {"cpu": "1", "memory": "64Mi"}},
-            "volumeMounts": [{"name": "info", "mountPath": "/etc/podinfo"}],
-        }
-        item = {"path": "cpus", "resourceFieldRef": {"containerName": "c", "resource": "assigned.cpuset"}}
-        spec = {
-            "nodeName": "n1",
-            "hostNetwork": True,
-            "terminationGracePeriodSeconds": 0,
-            "containers": [container],
-            "volumes": [{"name": "info", "downwardAPI": {"items": [item]}}],
-        }
-        tree = {"metadata": {"name": "p", "namespace": "default"}, "spec": spec}
+    async def start(self, **container: Any) -> Pod:
+        """The pod of the example with one CPU; `container`: what its container does instead."""
+        tree = yaml.safe_load(read("examples/exclusive-cpus.yaml"))
+        tree["metadata"]["namespace"] = "default"
+        tree["spec"] |= {"nodeName": "n1", "hostNetwork": True}
+        tree["spec"]["containers"][0] |= container
+        tree["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "1"
         return await self.client.create(codec.from_tree(tree, Pod))
 
     async def resize(self, cpus: int) -> None:
         amount = {"cpu": str(cpus)}
         resources = {"limits": amount, "requests": amount}
-        patch = {"spec": {"containers": [{"name": "c", "resources": resources}]}}
+        patch = {"spec": {"containers": [{"name": "main", "resources": resources}]}}
         await self.client.patch(
-            Pod, "p", patch, namespace="default", patch_type=PatchType.STRATEGIC, subresource="resize"
+            Pod, NAME, patch, namespace="default", patch_type=PatchType.STRATEGIC, subresource="resize"
         )
 
     def said(self, pod: Pod) -> list[tuple[int, str, str]]:
         """What the container said: when, of what, and the list of CPUs."""
-        log = self.root / "logs" / "pods" / f"default_p_{pod.metadata.uid}" / "c" / "0.log"
+        log = self.root / "logs" / "pods" / f"default_{NAME}_{pod.metadata.uid}" / "main" / "0.log"
         lines = log.read_text().splitlines() if log.exists() else []
         found = [_LINE.fullmatch(line) for line in lines]
-        return [(_instant(match[1]), match[2], match[3]) for match in found if match is not None]
+        return [
+            (_instant(match[1]), match[2], str(CPUSet.parse(match[3])))
+            for match in found
+            if match is not None
+        ]
 
     def written_ns(self, pod: Pod) -> int:
         """When the file was written that the container reads now."""
@@ -173,15 +170,15 @@ async def node(runtime: Runtime, root: Path) -> AsyncIterator[Scene]:
         await real.start()
         scene = Scene(cluster.client("test"), root)
         yield scene
-        await scene.client.delete(Pod, "p", "default", grace_period=0)
+        await scene.client.delete(Pod, NAME, "default", grace_period=0)
         await scene.until(lambda: not len(real.host.pods))
     finally:
         await real.stop()
         await cluster.stop()
 
 
-async def told_first_and_taken_later(scene: Scene, image: str) -> None:
-    pod = await scene.start(image)
+async def told_first_and_taken_later(scene: Scene, **container: Any) -> None:
+    pod = await scene.start(**container)
     await scene.until(lambda: len(scene.said(pod)) == 2)
     (_, one, own), (_, other, same) = scene.said(pod)
     assert {one, other} == {"file", "cpus"}
@@ -218,7 +215,7 @@ def test_a_process_reads_which_cpus_it_will_keep_before_it_loses_one(
             tmp_path / "containers", CLOCK, RealChance(), may_use_cgroups=may_use_cgroups
         )
         async with node(runtime, tmp_path) as scene:
-            await told_first_and_taken_later(scene, "local")
+            await told_first_and_taken_later(scene)
 
     play(work)
 
@@ -230,6 +227,6 @@ def test_a_container_of_containerd_reads_which_cpus_it_will_keep_before_it_loses
         settings = NodeSettings(cgroup_root=containerd.cgroup_root)
         runtime = CriRuntime(containerd.socket, CLOCK, settings=settings, host_ips=("127.0.0.1",))
         async with node(runtime, tmp_path) as scene:
-            await told_first_and_taken_later(scene, IMAGE)
+            await told_first_and_taken_later(scene, image=IMAGE, command=["sh", "-c", WATCHES])
 
     play(work)

@@ -73,3 +73,17 @@ def test_the_tour_of_several_versions_works_as_it_is_written(right_kubectl: None
         assert "node(s) had untolerated taint(s)" in told
         assert "node(s) had unsatisfied readiness gates: example.com/StorageReady" in told
         assert "pod/wants-a-good-node condition met" in told
+
+
+def test_the_tour_of_exclusive_cpus_works_as_it_is_written(right_kubectl: None, tmp_path: Path) -> None:
+    start, tour = _blocks("CPUs of their own")
+    (flags,) = re.findall(r'make up ARGS="(.*)"', start)
+    with running_cluster(tmp_path / "home", *flags.split()) as cluster:
+        told = _typed(cluster, tour, tmp_path)
+    # However slow the machine is, the file is read after the resize that it shows, and the last line after the delay.
+    assert told.count("pod/exclusive-cpus condition met") == 3
+    assert "1,9" in told.split("pod/exclusive-cpus patched")[-1]
+    assert told.rindex("affinity list: 1,9") > told.rindex("condition met")
+    assert "node numa-0: CPU manager policy static, full-pcpus-only=true, scale-delay-time=10s" in told
+    assert re.search(r"ScaleDownDelayStarted.*keeps CPUs 1-2,9-10 for at least 10s, then it has 1,9", told)
+    assert re.search(r"CPUSetApplied.*Container main runs on CPUs 1,9", told)
