@@ -5,8 +5,8 @@ is in a volume that follows the API is computed when it is read, from the same p
 always up to date; what a command writes into another volume (emptyDir, hostPath, a claim) is kept on the node's
 `MemoryDisk`. Pod workers call it as any volume manager; commands in simulated containers read and write through it.
 
-What must stay true: a plain pod costs nothing here; a token is asked for when its file is read, never before; a volume
-with a token is not checked before that; no volume takes more than `MOST_BYTES`.
+What must stay true: a plain pod costs nothing here; a token is asked for when its file is read, never before; of a
+volume with a token only the pod's own fields are checked before that; no volume takes more than `MOST_BYTES`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nodeward.base.fielderror import quote
 from nodeward.kubelet.disk import MemoryDisk
 from nodeward.kubelet.runtime.interface import Mount
 from nodeward.kubelet.volumes.claims import bound_volume
-from nodeward.kubelet.volumes.payloads import Sources, follows_the_api, payload_of
+from nodeward.kubelet.volumes.payloads import Sources, follows_the_api, own_fields, payload_of
 from nodeward.kubelet.volumes.volume_manager import no_such_volume, sub_path_of, target_of
 
 #: What a volume that can be written to holds at most.
@@ -42,14 +42,16 @@ class MemoryVolumeManager:
     # -- for pod workers
 
     async def mount(self, pod: Pod) -> str:
-        late = [volume for volume in pod.spec.volumes if not _has_token(volume)]
+        late = [volume for volume in pod.spec.volumes if not _has_token(volume) or _shows_resources(volume)]
         if not late:
             return ""
         self._sources.objects.expect_fresh(pod)
         problems = []
         for volume in late:
             try:
-                if follows_the_api(volume):
+                if _has_token(volume):
+                    own_fields(pod, volume, self._sources)
+                elif follows_the_api(volume):
                     await payload_of(pod, volume, self._sources)
                 elif _is_claimed(volume):
                     await bound_volume(pod, volume, self._sources.objects)
@@ -149,4 +151,14 @@ def _has_token(volume: Volume) -> bool:
     """Whether the volume holds a service account's token: every plain pod has one such volume."""
     return volume.projected is not None and any(
         each.service_account_token is not None for each in volume.projected.sources
+    )
+
+
+def _shows_resources(volume: Volume) -> bool:
+    """Whether the volume projects resources of containers, which a kubelet may not know."""
+    return volume.projected is not None and any(
+        item.resource_field_ref is not None
+        for each in volume.projected.sources
+        if each.downward_api is not None
+        for item in each.downward_api.items
     )

@@ -13,6 +13,8 @@ from nodeward.api import codec
 from nodeward.api.core_v1.cluster import ConfigMap, Event, Secret
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.meta import ObjectMeta
+from nodeward.features.gates import Gates
+from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.cpu.topology import CPUDescription
 from nodeward.kubelet.node.specification import NodeModel
 from nodeward.kubelet.runtime.interface import ExecRequest
@@ -22,7 +24,7 @@ from nodeward.machinery.transport import Request, Response
 from nodeward.machinery.virtual_loop import run_virtual
 from tests.kubelet.hosting import Hosted, hosted, specification
 
-_TOKEN = {
+_TOKEN: dict[str, Any] = {
     "name": "kube-api-access",
     "projected": {
         "sources": [
@@ -108,6 +110,23 @@ def test_a_command_sees_the_cpus_of_its_container(command: tuple[str, ...], befo
             # The node has 40: this one is refused, and nothing changes.
             each.runtime.update_resources(pod.metadata.uid, "c", ContainerResources(cpuset="1,40"))
             assert await output(each, pod, *command) == (0, after)
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize(("version", "phase"), [("1.36", "Pending"), ("1.37", "Running")])
+def test_a_token_beside_it_does_not_hide_a_resource_the_kubelet_does_not_know(
+    version: str, phase: str
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        model = NodeModel(settings=KubeletSettings(gates=Gates.of(version)))
+        async with hosted(clock, specification("n1", model)) as each:
+            reference = {"containerName": "c", "resource": "assigned.cpuset"}
+            item = {"path": "cpus", "resourceFieldRef": reference}
+            sources = [*_TOKEN["projected"]["sources"], {"downwardAPI": {"items": [item]}}]
+            volume = {"name": "all", "projected": {"sources": sources}}
+            pod = await run(each, volumes=[volume])
+            assert pod.status.phase == phase
 
     run_virtual(main)
 

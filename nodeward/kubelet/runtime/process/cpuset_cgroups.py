@@ -28,7 +28,7 @@ def find_base(root: str, cpus: str) -> str:
 
     root: the runtime's directory, from which the name is made. cpus: those of this process.
     """
-    parent = _own_cgroup()
+    parent = own_cgroup()
     if not parent:
         return ""
     base = f"{parent}/nodeward-{hashlib.sha256(root.encode()).hexdigest()[:12]}"
@@ -109,12 +109,12 @@ def _make(path: str, cpus: str) -> None:
     set_cpus(path, cpus)
 
 
-def _own_cgroup() -> str:
-    """The directory of this process's cgroup in the hierarchy with the cpuset controller; "" if there is none."""
+def own_cgroup(proc: str = "/proc/self") -> str:
+    """The directory of a process's cgroup in the hierarchy with the cpuset controller; "" if there is none."""
     try:
-        with open("/proc/self/cgroup") as file:
+        with open(f"{proc}/cgroup") as file:
             own = [line.rstrip("\n").split(":", 2) for line in file]
-        with open("/proc/self/mountinfo") as file:
+        with open(f"{proc}/mountinfo") as file:
             mounts = [line.split() for line in file]
     except OSError:
         return ""
