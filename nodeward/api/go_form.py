@@ -7,6 +7,7 @@ it, and null for what is not set. Types of meta/v1 are shared by all versions an
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 import msgspec
@@ -106,15 +107,22 @@ def go_form(value: Any) -> Any:
         return msgspec.to_builtins(value, enc_hook=_builtin, order="deterministic")
     lists = required_lists(type(value))
     tree: dict[str, Any] = {}
-    for info in msgspec.structs.fields(value):
-        name, inner = info.encode_name, getattr(value, info.name)
+    for attribute, name, shown in _fields(type(value)):
+        inner = getattr(value, attribute)
         if isinstance(inner, meta.ObjectMeta):  # embedded in Go
             tree.update(go_form(inner))
-        elif info.name in lists and not inner and not isinstance(inner, NullList):
-            tree[_go_name(type(value), name)] = []
+        elif attribute in lists and not inner and not isinstance(inner, NullList):
+            tree[shown] = []
         elif name not in ("kind", "apiVersion") or not isinstance(value, KubeTop):
-            tree[_go_name(type(value), name)] = _inner(inner)
+            tree[shown] = _inner(inner)
     return tree
+
+
+@functools.cache
+def _fields(struct: type[msgspec.Struct]) -> list[tuple[str, str, str]]:
+    """Return the fields of a struct: their names here, in JSON and in Go."""
+    found = msgspec.structs.fields(struct)
+    return [(info.name, info.encode_name, _go_name(struct, info.encode_name)) for info in found]
 
 
 def _builtin(value: Any) -> Any:
