@@ -76,6 +76,14 @@ class App:
         self._reading = 0
         self._mutating = 0
 
+    def screen(self, request: Request, peer: Peer) -> Answer | None:
+        """Refuse a request that is not authorized before its body is read; None: the body may come."""
+        try:
+            self._security.admit(resolve(request, self._scheme), peer)
+        except ApiError as error:
+            return failure(error)
+        return None
+
     async def handle(self, request: Request, peer: Peer) -> Answer:
         """Answer one request. Only bugs raise."""
         started = self._clock.monotonic_ns()

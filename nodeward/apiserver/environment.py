@@ -23,6 +23,8 @@ K = TypeVar("K", bound=KubeObject)
 
 #: Decoded objects kept between peeks.
 PEEKED: Final = 4096
+#: Larger objects, in bytes, are not kept.
+LONGEST_PEEKED: Final = 8192
 
 
 @dataclass(slots=True)
@@ -76,7 +78,8 @@ class Environment:
         if known is not None and known[0] is item:
             return cast(K, known[1])
         obj = decoder(type_).decode(item.data)
-        if len(self._peeked) >= PEEKED:
-            self._peeked.clear()
-        self._peeked[kind, key] = (item, obj)
+        if len(item.data) <= LONGEST_PEEKED:
+            if len(self._peeked) >= PEEKED:
+                self._peeked.clear()
+            self._peeked[kind, key] = (item, obj)
         return obj

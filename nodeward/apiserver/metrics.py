@@ -47,6 +47,8 @@ _VERBS = {"create": "POST", "update": "PUT", "delete": "DELETE", "get": "GET", "
 #: Below pods and nodes; counted as connections, whatever the method was.
 _CONNECTING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
+_KNOWN_VERBS = frozenset({*_VERBS, "patch", "watch", "deletecollection", "put", "post", "head", "options"})
+
 #: label values -> value
 _Values = Mapping[tuple[str, ...], float]
 _Key = tuple[str, str, str, str, str, bool, bool, bool, bool]
@@ -71,6 +73,17 @@ class _Own:
 
     def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
         self.collect = collect
+
+
+def _is_known(call: Call) -> bool:
+    """Tell whether verb, kind and subresource are ones there are, and not what a client made up."""
+    if call.verb not in _KNOWN_VERBS:
+        return False
+    if not call.resource:
+        return True
+    return call.kind is not None and (
+        not call.subresource or call.kind.subresource(call.subresource) is not None
+    )
 
 
 class ApiServerMetrics:
@@ -126,9 +139,9 @@ class ApiServerMetrics:
         )  # fmt: skip
         counted = self._seen.get(key)
         if counted is None:
-            if call.kind is None and call.resource:
+            if not _is_known(call):
                 # Clients choose unknown names; all are counted under one label, so that they cannot fill the memory.
-                key = (call.verb, "", "", "", "", False, False, True, False)
+                key = ("", "", "", "", "", False, False, True, False)
                 counted = self._seen.get(key)
             if counted is None:
                 counted = self._seen[key] = _Counted(self._labels(call), "All" if call.is_dry_run else "")
@@ -137,6 +150,8 @@ class ApiServerMetrics:
     @staticmethod
     def _labels(call: Call) -> tuple[str, ...]:
         verb = "CONNECT" if call.subresource in _CONNECTING else _VERBS.get(call.verb, call.verb.upper())
+        if not _is_known(call):
+            return ("", "", "", "", "", "", "apiserver")
         if call.kind is None:
             return (verb, "", "", "", "", "", "apiserver")
         scope = "resource" if call.name else "namespace" if call.namespace else "cluster"

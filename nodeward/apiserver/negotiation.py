@@ -45,9 +45,14 @@ _ALLOWED = (
 )
 
 
-@functools.lru_cache(maxsize=512)
 def accepted(header: str) -> Accepted:
     """Return the first form in an `Accept` header that we can make."""
+    # A header of kilobytes is read, and not remembered.
+    return _accepted(header) if len(header) <= 1024 else _accepted.__wrapped__(header)
+
+
+@functools.lru_cache(maxsize=512)
+def _accepted(header: str) -> Accepted:
     if not header:
         return _PLAIN
     for clause in header.split(","):

@@ -36,7 +36,7 @@ from nodeward.apiserver.security import Security, TokenSettings
 from nodeward.features import FRAMEWORK, Framework, Gates
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Chance, Clock
-from nodeward.machinery.serving.connection import Limits
+from nodeward.machinery.serving.limits import Limits
 from nodeward.machinery.serving.listener import Listener
 from nodeward.store.interface import Store, StoreUnavailable
 
@@ -126,7 +126,7 @@ class ApiServer:
         )
         self.app = App(api, self._security, self._documents, self.metrics)
         self._is_bootstrapped = False
-        self._listener = Listener(self.app.handle, clock, settings.limits)
+        self._listener = Listener(self.app.handle, clock, settings.limits, self.app.screen)
         self.connections: Final = self._listener.connections
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -150,8 +150,14 @@ _BAD_HEADER: Final = regex_error(
 BAD_HTTP_PATH: Final = regex_error("Invalid path", _HTTP_PATH)
 
 
+#: A longer text is forgotten with the next one of its kind, so that texts nobody should send fill no memory.
+LONGEST_REMEMBERED: Final = 512
+
+
 @lru_cache(maxsize=4096)
 def _label_faults(text: str) -> tuple[str, ...]:
+    if len(text) > LONGEST_REMEMBERED:
+        _label_faults.cache_clear()
     faults = () if size(text) <= DNS_LABEL_LIMIT else (_too_long(DNS_LABEL_LIMIT),)
     if _IS_DNS_LABEL(text):
         return faults
@@ -165,6 +171,8 @@ def dns_label(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _subdomain_faults(text: str) -> tuple[str, ...]:
+    if len(text) > LONGEST_REMEMBERED:
+        _subdomain_faults.cache_clear()
     faults = () if size(text) <= DNS_SUBDOMAIN_LIMIT else (_too_long(DNS_SUBDOMAIN_LIMIT),)
     return faults if _IS_DNS_SUBDOMAIN(text) else (*faults, _BAD_DNS_SUBDOMAIN)
 
@@ -199,6 +207,8 @@ def wildcard_dns_subdomain(text: str) -> list[str]:
 @lru_cache(maxsize=16384)
 def label_key_faults(text: str) -> tuple[str, ...]:
     """`qualified_name` as an immutable, remembered answer: the form for loops over labels."""
+    if len(text) > LONGEST_REMEMBERED:
+        label_key_faults.cache_clear()
     prefix, slash, name = text.partition("/")
     faults: list[str] = []
     if not slash:
@@ -232,6 +242,8 @@ def qualified_name(text: str) -> list[str]:
 @lru_cache(maxsize=16384)
 def label_value_faults(text: str) -> tuple[str, ...]:
     """`label_value` as an immutable, remembered answer."""
+    if len(text) > LONGEST_REMEMBERED:
+        label_value_faults.cache_clear()
     faults = () if size(text) <= DNS_LABEL_LIMIT else (f"must be no more than {DNS_LABEL_LIMIT} bytes",)
     return faults if _IS_LABEL_VALUE(text) else (*faults, _BAD_LABEL_VALUE)
 

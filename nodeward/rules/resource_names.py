@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from nodeward.base.quantity import Quantity, QuantityError
-from nodeward.rules.names import label_key_faults
+from nodeward.rules.names import LONGEST_REMEMBERED, label_key_faults
 
 HUGEPAGES: Final = "hugepages-"
 _POD_LEVEL: Final = frozenset({"cpu", "memory"})
@@ -28,6 +28,8 @@ def is_native(name: str) -> bool:
 @lru_cache(maxsize=1024)
 def is_extended(name: str) -> bool:
     """Return a resource somebody else defined, counted in whole units."""
+    if len(name) > LONGEST_REMEMBERED:
+        is_extended.cache_clear()
     if is_native(name) or name.startswith("requests."):
         return False
     return not label_key_faults(f"requests.{name}")

@@ -23,13 +23,20 @@ from nodeward.apiserver.server import ApiServer
 from nodeward.cli.up import loop_factory
 from nodeward.machinery.clock import RealClock, SeededChance
 from nodeward.machinery.loop_watchdog import LoopWatchdog
-from nodeward.machinery.serving.connection import Limits
+from nodeward.machinery.serving.limits import Limits
 from nodeward.store.memory import MemoryStore
 from tests.apiserver.running import settings
 from tests.patience import PATIENCE_SECONDS
 
 #: Short enough to wait for, long enough for a busy machine.
-LIMITS = Limits(head_seconds=1.0, body_seconds=1.0, idle_seconds=3.0, stall_seconds=1.0, linger_seconds=0.2)
+LIMITS = Limits(
+    head_seconds=1.0,
+    body_seconds=1.0,
+    idle_seconds=3.0,
+    stall_seconds=1.0,
+    linger_seconds=0.2,
+    max_connections_of_address=250,
+)
 TOKEN = "a-token-of-somebody"
 
 
@@ -159,6 +166,7 @@ class Server:
         self.pki = Pki(directory / "pki", self.clock.now_ns())
         self._directory = directory
         self._identities = 0
+        self.limits = LIMITS
         self.port = 0
         self.server: ApiServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

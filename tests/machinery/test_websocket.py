@@ -18,7 +18,8 @@ from websockets.protocol import CLIENT, Protocol, State
 from nodeward.machinery.clock import RealClock
 from nodeward.machinery.http_upgrade import UpgradedConnection, upgrade
 from nodeward.machinery.serving.answer import Answer
-from nodeward.machinery.serving.connection import HttpServerConnection, Limits, Peer
+from nodeward.machinery.serving.connection import HttpServerConnection, Peer
+from nodeward.machinery.serving.limits import Limits
 from nodeward.machinery.serving.listener import Listener
 from nodeward.machinery.serving.websocket import WebSocket, accept
 from nodeward.machinery.transport import Request, Response

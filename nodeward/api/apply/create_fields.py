@@ -33,6 +33,8 @@ from nodeward.api.schema import Schema, Shape
 
 #: How many combinations of names, and how many list items, a writer remembers.
 _REMEMBERED = 1024
+#: Objects with more fields, and items with longer names, are not remembered.
+_MOST_NAMES, _LONGEST_NAME = 64, 8
 #: How many whole specs are remembered, and how long one may be in JSON.
 _REMEMBERED_SPECS, _LONGEST_SPEC = 512, 8192
 #: A key field that is not there; no value in JSON equals it.
@@ -64,6 +66,15 @@ def _writer(schema: Schema) -> Writer | None:
     return _fields_writer(schema) if is_divided_by_field(schema) else _list_writer(schema)
 
 
+def _remember(known: dict[Any, Any], key: Any, value: Any, size: int) -> None:
+    """Keep a result for the next time, unless it is large: what is kept must not fill the memory."""
+    if size > _MOST_NAMES:
+        return
+    if len(known) >= _REMEMBERED:
+        known.clear()
+    known[key] = value
+
+
 def _snippet(element: str) -> str:
     return msgspec.json.encode(element).decode() + ":"
 
@@ -89,9 +100,7 @@ def _fields_writer(schema: Schema) -> Writer:
         text = "{" + ",".join(parts) + "}" if len(parts) > 1 else "{}"
         if gaps:
             text = text.replace("%", "%%").replace("\0", "%s")
-        if len(known) >= _REMEMBERED:
-            known.clear()
-        known[names] = text, gaps
+        _remember(known, names, (text, gaps), len(names))
         return text, gaps
 
     def write(value: Any) -> str:
@@ -128,10 +137,9 @@ def _items_writer(schema: Schema) -> Writer:
 
     def learn(identity: Any, item: Any) -> tuple[Any, str]:
         element = item_element(schema, item)
-        if len(known) >= _REMEMBERED:
-            known.clear()
-        known[identity] = order(element), _snippet(element)
-        return known[identity]
+        place = order(element), _snippet(element)
+        _remember(known, identity, place, len(element) // _LONGEST_NAME)
+        return place
 
     def placed(item: Any) -> tuple[Any, str]:
         if key:
@@ -182,9 +190,7 @@ def _fields_beyond(
                 parts[-1] = (f"{parts[-1][0]},{_snippet(element)}{{}}", name, None)
             else:
                 parts.append((_snippet(element) + "{}", name, None))
-        if len(known) >= _REMEMBERED:
-            known.clear()
-        known[names] = parts
+        _remember(known, names, parts, len(names))
         return parts
 
     def write(value: Any) -> str:

@@ -126,6 +126,10 @@ def update_managed(
     return write(managers)
 
 
+#: Changes about more bytes of managedFields are not remembered.
+_LONGEST_REMEMBERED = 32 << 10
+
+
 class Handovers:
     """A cache of ownership changes: the same fields changed by the same manager on objects with the same owners.
 
@@ -158,9 +162,11 @@ class Handovers:
         )
         known = self._known.get(key)
         if known is None:
-            if len(self._known) >= self._most:
-                self._known.clear()
-            known = self._known[key] = self._work_out(existing, comparison, manager, api_version, subresource)
+            known = self._work_out(existing, comparison, manager, api_version, subresource)
+            if len(key[0]) + sum(len(raw_fields(each)) for each in existing) <= _LONGEST_REMEMBERED:
+                if len(self._known) >= self._most:
+                    self._known.clear()
+                self._known[key] = known
         # What a client sees of the order depends on the times, so that is not remembered.
         times = [now, *(each.time for each in existing)]
         return in_order([msgspec.structs.replace(entry, time=times[at]) for entry, at in known])

@@ -37,6 +37,8 @@ from nodeward.base.invariant import InvariantBroken, invariant
 
 #: Results kept; when there are more, all are dropped.
 REMEMBERED: Final = 65_536
+#: Questions with more characters (an invented path or namespace of kilobytes) are answered and not kept.
+LONGEST_REMEMBERED: Final = 512
 
 _Key: TypeAlias = tuple[str, str]
 #: For every name, and for the names that rules single out.
@@ -183,9 +185,11 @@ class RbacAuthorizer:
             key = (user.name, user.groups, attributes.verb, attributes.path, attributes.namespace)
         answer = self._answers.get(key)
         if answer is None:
-            if len(self._answers) >= REMEMBERED:
-                self._answers.clear()
-            answer = self._answers[key] = self._find(attributes)
+            answer = self._find(attributes)
+            if _length(key) <= LONGEST_REMEMBERED:
+                if len(self._answers) >= REMEMBERED:
+                    self._answers.clear()
+                self._answers[key] = answer
         decision, by_name = answer
         return decision if by_name is None else by_name.get(attributes.name, decision)
 
@@ -254,3 +258,10 @@ def _not_found(role_ref: RoleRef) -> str:
     if role_ref.kind not in ("ClusterRole", "Role"):
         return f"unsupported role reference kind: {quote(role_ref.kind)}"
     return f"{role_ref.kind.lower()}.rbac.authorization.k8s.io {quote(role_ref.name)} not found"
+
+
+def _length(key: Iterable[object]) -> int:
+    """Return how many characters a question has."""
+    return sum(
+        len(part) if isinstance(part, str) else _length(part) for part in key if isinstance(part, str | tuple)
+    )

@@ -20,7 +20,6 @@ import logging
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import httptools
@@ -34,6 +33,7 @@ from nodeward.api.errors import (
 from nodeward.base.duration import SECOND_NS
 from nodeward.machinery.clock import Clock, Timer
 from nodeward.machinery.serving.answer import TEXT, Answer, Streaming, Tunnel, failure
+from nodeward.machinery.serving.limits import Limits
 from nodeward.machinery.serving.sending import Outgoing, RawSink, StreamSink, ask_when_silent, head, switching
 from nodeward.machinery.transport import Request
 
@@ -46,28 +46,6 @@ _GZIP_IN_THREAD: Final = 512 << 10
 _READ_AHEAD: Final = 16
 #: Headers of which every value counts; of all others the first does, as in Go.
 _REPEATED: Final = ("impersonate-group", "impersonate-extra-", "x-stream-protocol-version")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a peer may take of us. Times are kept to within the shortest of them."""
-
-    max_head: int = 64 << 10
-    #: the largest request body, as kube-apiserver's
-    max_body: int = 3 << 20
-    #: how long a request's head, then its body, may take to arrive
-    head_seconds: float = 30.0
-    body_seconds: float = 60.0
-    #: how long a connection may stay open between two requests
-    idle_seconds: float = 120.0
-    #: how long a peer may leave an answer untouched
-    stall_seconds: float = 60.0
-    #: how long we go on listening to a peer that was refused in mid-sentence, so that it hears why
-    linger_seconds: float = 0.5
-
-    @property
-    def shortest_seconds(self) -> float:
-        return min(self.head_seconds, self.body_seconds, self.idle_seconds, self.stall_seconds)
 
 
 class Peer:
@@ -86,6 +64,10 @@ class Peer:
 
 
 Application = Callable[[Request, Peer], Awaitable[Answer]]
+#: Looks at a request whose body is still to come; the answer, if there is one, is the end of it.
+Screen = Callable[[Request, Peer], Answer | None]
+#: A body of more bytes is not read before its request was looked at.
+SCREENED_FROM: Final = 16 << 10
 
 
 class HttpServerConnection(asyncio.Protocol):
@@ -97,8 +79,10 @@ class HttpServerConnection(asyncio.Protocol):
         clock: Clock,
         connections: dict[HttpServerConnection, None],
         limits: Limits,
+        screen: Screen | None = None,
     ) -> None:
         self._application = application
+        self._screen = screen
         self._clock = clock
         self._connections = connections
         self._limits = limits
@@ -135,6 +119,11 @@ class HttpServerConnection(asyncio.Protocol):
         self._peer = Peer(str(address[0]) if address else "")
         if tls is not None:
             self._peer.certificate, self._peer.der = tls.getpeercert(), tls.getpeercert(True)
+        addresses = (each._peer.address for each in self._connections)
+        if self._limits.are_reached(len(self._connections), addresses, self._peer.address):
+            self._is_closing = True
+            self._transport.abort()
+            return
         self._connections[self] = None
         self._expect(self._limits.head_seconds)
         self._timer = self._clock.call_later(self._limits.shortest_seconds, self._look)
@@ -250,8 +239,12 @@ class HttpServerConnection(asyncio.Protocol):
             return Answer(501, b"501 Not Implemented: Unsupported transfer encoding", TEXT)
         if headers.get("expect", "100-continue").lower() != "100-continue":
             return Answer(417, b"417 Expectation Failed", TEXT)
-        if int(headers.get("content-length", "0")) > self._limits.max_body:
+        size = int(headers.get("content-length", "0"))
+        if size > self._limits.max_body:
             return self._too_large_body()
+        if self._screen is not None and (size > SCREENED_FROM or "transfer-encoding" in headers):
+            # Whoever may not do what they ask for need not send us megabytes first.
+            return self._screen(self._request(), self._peer)
         return None
 
     def on_body(self, body: bytes) -> None:
@@ -274,21 +267,25 @@ class HttpServerConnection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._is_deaf:
             return
+        request = self._request()
+        keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
+        self._is_deaf = not keep_alive
+        self._take(request, keep_alive)
+        self._reset()
+
+    def _request(self) -> Request:
+        """Return the request as far as it has come."""
         url = self._url
         if not url.startswith(b"/") and b"://" in url:
             url = b"/" + url.partition(b"://")[2].partition(b"/")[2]  # as one writes to a proxy
         path, _, query = url.partition(b"?")
-        request = Request(
+        return Request(
             self._parser.get_method().decode("latin-1"),
             path.decode("latin-1"),
             query.decode("latin-1"),
             self._headers,
             bytes(self._body),
         )
-        keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
-        self._is_deaf = not keep_alive
-        self._take(request, keep_alive)
-        self._reset()
 
     # -- answering
 

@@ -14,7 +14,8 @@ import ssl
 from typing import Final
 
 from nodeward.machinery.clock import Clock
-from nodeward.machinery.serving.connection import Application, HttpServerConnection, Limits
+from nodeward.machinery.serving.connection import Application, HttpServerConnection, Screen
+from nodeward.machinery.serving.limits import Limits
 
 SHUTDOWN_SECONDS: Final = 5.0
 #: TCP connections the kernel keeps until they are accepted; further ones wait at the client.
@@ -22,13 +23,23 @@ BACKLOG: Final = 1024
 #: How long a peer may take to answer the end of a TLS connection. A client that keeps a connection for later does not
 #: read from it meanwhile, so it never does, and must not hold up a server that stops.
 GOODBYE_SECONDS: Final = 0.2
+#: How long a peer may take to begin a TLS connection.
+HELLO_SECONDS: Final = 10.0
 
 
 class Listener:
     """Everything one application answers on."""
 
-    def __init__(self, application: Application, clock: Clock, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        application: Application,
+        clock: Clock,
+        limits: Limits | None = None,
+        screen: Screen | None = None,
+    ) -> None:
+        """`screen` looks at requests before their large bodies are read."""
         self._application = application
+        self._screen = screen
         self._clock = clock
         self._limits = limits or Limits()
         #: who is connected now
@@ -44,13 +55,20 @@ class Listener:
         loop = asyncio.get_running_loop()
         goodbye = None if tls is None else GOODBYE_SECONDS
         server = await loop.create_server(
-            self._connection, sock=bound, ssl=tls, ssl_shutdown_timeout=goodbye, backlog=BACKLOG
+            self._connection,
+            sock=bound,
+            ssl=tls,
+            ssl_handshake_timeout=None if tls is None else HELLO_SECONDS,
+            ssl_shutdown_timeout=goodbye,
+            backlog=BACKLOG,
         )
         self._servers.append(server)
         return int(bound.getsockname()[1])
 
     def _connection(self) -> HttpServerConnection:
-        return HttpServerConnection(self._application, self._clock, self.connections, self._limits)
+        return HttpServerConnection(
+            self._application, self._clock, self.connections, self._limits, self._screen
+        )
 
     async def stop(self) -> None:
         """Stop accepting and finish what is under way."""
