@@ -16,6 +16,7 @@ from nodeward.base.errors import ConfigError
 from nodeward.bench.api import api_figures
 from nodeward.bench.cpus import cpus_figures
 from nodeward.bench.deployment import deployment_figures
+from nodeward.bench.devices import devices_figures
 from nodeward.bench.features import features_figures
 from nodeward.bench.figures import ClusterSize, Figure
 from nodeward.bench.fleet import fleet_figures
@@ -32,6 +33,7 @@ Part: TypeAlias = Callable[[ClusterSize], AsyncIterator[Figure]]
 PARTS: Final[dict[str, Part]] = {
     "api": api_figures,
     "cpus": cpus_figures,
+    "devices": devices_figures,
     "features": features_figures,
     "readiness": readiness_figures,
     "resize": resize_figures,

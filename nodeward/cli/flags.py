@@ -19,6 +19,7 @@ DEFAULT_SERVICES: Final = "10.96.0.0/16"
 BENCHMARKS: Final = (
     "api",
     "cpus",
+    "devices",
     "features",
     "readiness",
     "resize",
