@@ -16,10 +16,10 @@ class _DriverIs:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def matches(self, driver: str, device: PoolDevice) -> bool:
-        return driver == self._name
+    def matches(self, device: PoolDevice) -> bool:
+        return device.id.driver == self._name
 
-    def attribute(self, driver: str, device: PoolDevice) -> DeviceAttribute:
+    def attribute(self, device: PoolDevice) -> DeviceAttribute:
         raise ExpressionError("not supported")
 
 

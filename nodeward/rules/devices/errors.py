@@ -21,11 +21,4 @@ class SearchLimitReached(AllocationError):
 
 
 class ExpressionError(NodewardError):
-    """A CEL expression does not compile, or fails on a device; the message says which and why.
-
-    `is_missing_key`: the expression reads an attribute or capacity that the device does not have.
-    """
-
-    def __init__(self, message: str, *, is_missing_key: bool = False) -> None:
-        super().__init__(message)
-        self.is_missing_key = is_missing_key
+    """A CEL expression does not compile, or fails on a device; the message is the one Kubernetes gives."""

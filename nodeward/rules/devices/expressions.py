@@ -13,6 +13,7 @@ from nodeward.api.resource_v1 import DeviceAttribute, DeviceClass, DeviceSelecto
 from nodeward.rules.devices.errors import AllocationError, ExpressionError
 from nodeward.rules.devices.inventory import PoolDevice
 
+_MISSING_KEY: Final = "no such key:"
 _HINT: Final = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for "
     "optional fields"
@@ -22,11 +23,11 @@ _HINT: Final = (
 class DeviceExpression(Protocol):
     """A compiled expression. Both methods raise `ExpressionError`."""
 
-    def matches(self, driver: str, device: PoolDevice) -> bool:
+    def matches(self, device: PoolDevice) -> bool:
         """Tell whether a selector selects the device."""
         ...
 
-    def attribute(self, driver: str, device: PoolDevice) -> DeviceAttribute:
+    def attribute(self, device: PoolDevice) -> DeviceAttribute:
         """Return the attribute that an expression derives from a device."""
         ...
 
@@ -66,9 +67,9 @@ def _evaluate(expressions: DeviceExpressions, text: str, device: PoolDevice, whe
     except ExpressionError as error:
         raise AllocationError(f"{where}: CEL compile error: {error}") from None
     try:
-        return program.matches(device.id.driver, device)
+        return program.matches(device)
     except ExpressionError as error:
-        hint = _HINT if error.is_missing_key else ""
+        hint = _HINT if _MISSING_KEY in str(error) else ""
         raise AllocationError(f"{where} on device {device.id}: CEL runtime error: {error}{hint}") from None
 
 
@@ -79,7 +80,7 @@ def derive(expressions: DeviceExpressions, name: str, text: str, device: PoolDev
     except ExpressionError as error:
         raise AllocationError(f"compile derived attribute {name} failed: {error}") from None
     try:
-        return program.attribute(device.id.driver, device)
+        return program.attribute(device)
     except ExpressionError as error:
         where = f"evaluate derived attribute {name} on device {device.id} failed"
         raise AllocationError(f"{where}: {error}") from None

@@ -181,6 +181,35 @@ def _volume_binding(args: ConfigFields, gates: Gates) -> Arguments:
     return found
 
 
+def _dynamic_resources(args: ConfigFields, gates: Gates) -> Arguments:
+    has_conditions = gates.enabled("DRADeviceBindingConditions") and gates.enabled(
+        "DRAResourceClaimDeviceStatus"
+    )
+    conditions_off = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled"
+    found: Arguments = {}
+    for name, default, is_on, off, least, must in (
+        (
+            "filterTimeout",
+            10.0,
+            gates.enabled("DRASchedulerFilterTimeout"),
+            "DRASchedulingFilterTimeout feature gate is disabled",
+            0.0,
+            "must be zero or positive",
+        ),
+        ("bindingTimeout", 600.0, has_conditions, conditions_off, 1.0, "must be at least 1 second"),
+    ):
+        if not args.has(name):
+            if is_on:
+                found[name] = default
+        elif not is_on:
+            args.problems.add(forbidden(args.at(name), off))
+        else:
+            found[name] = args.seconds(name, 0.0)
+            if found[name] < least:
+                args.wrong(name, args.tree[name], must)
+    return found
+
+
 def _preemption(args: ConfigFields, gates: Gates) -> Arguments:
     percent, absolute = "minCandidateNodesPercentage", "minCandidateNodesAbsolute"
     found = {
@@ -205,6 +234,7 @@ READERS: Final[Mapping[str, tuple[Sequence[str], Reader]]] = {
     ),
     "PodTopologySpread": (("defaultConstraints", "defaultingType"), _spread),
     "VolumeBinding": (("bindTimeoutSeconds", "shape"), _volume_binding),
+    "DynamicResources": (("filterTimeout", "bindingTimeout"), _dynamic_resources),
     "DefaultPreemption": (("minCandidateNodesPercentage", "minCandidateNodesAbsolute"), _preemption),
 }
 

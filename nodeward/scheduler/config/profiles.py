@@ -38,7 +38,6 @@ _ELSEWHERE: Final = (
     "DeferredPodScheduling",
     "DefaultBinder",
     "DefaultPreemption",
-    "DynamicResources",
     "GangScheduling",
     "InterPodAffinity",
     "NodeVolumeLimits",

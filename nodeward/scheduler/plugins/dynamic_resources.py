@@ -66,9 +66,10 @@ if TYPE_CHECKING:
     from nodeward.scheduler.cache.node import NodeView
     from nodeward.scheduler.cache.table import NodeTable
 
-#: Devices that the search on one node may look at; a timeout upstream.
-NODE_BUDGET: Final = 100_000
-#: Devices that the searches of one attempt may look at, over all nodes.
+#: Devices that the search on one node may look at, for each second of the argument `filterTimeout`.
+DEVICES_PER_SECOND: Final = 10_000
+FILTER_TIMEOUT_SECONDS: Final = 10
+#: Devices that the searches of one attempt may look at, over all nodes, whatever the timeout is.
 ATTEMPT_BUDGET: Final = 1_000_000
 
 NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
@@ -107,6 +108,9 @@ class DynamicResources(
         self._hints = ClaimHints(
             self._finder, state.slices, state.expressions, self._features, self._judge_node
         )
+        # Unlike upstream: work is counted instead of time, so that the same claims always get the same answer.
+        timeout = context.arguments.get("filterTimeout", FILTER_TIMEOUT_SECONDS)
+        self._node_budget = round(timeout * DEVICES_PER_SECOND) or ATTEMPT_BUDGET
         self._conditions: BindingConditions | None = None
         self._handle = context.handle
         self._writer: ClaimWriter | None = None
@@ -183,7 +187,7 @@ class DynamicResources(
             state.unavailable[place] = None
         if not verdict.is_success or state.allocator is None:
             return verdict
-        return self._judge_devices(state.allocator, node, SearchBudget(NODE_BUDGET))[0]
+        return self._judge_devices(state.allocator, node, SearchBudget(ATTEMPT_BUDGET))[0]
 
     def _skips(self, allocation: AllocationResult, node: Node) -> bool:
         """Say whether the node can skip what the results of an allocation say (KEP-5945)."""
@@ -196,7 +200,7 @@ class DynamicResources(
         return (answer, 0) if isinstance(answer, Status) else (SUCCESS, answer.preference)
 
     def _allocate(self, allocator: PodAllocator, node: Node, budget: SearchBudget) -> Allocated | Status:
-        here = SearchBudget(min(NODE_BUDGET, budget.left))
+        here = SearchBudget(min(self._node_budget, budget.left))
         budget.left -= here.left
         try:
             answer = allocator.allocate(node, here, self._new_share_id)
@@ -251,7 +255,7 @@ class DynamicResources(
     def _preference(self, state: PodClaimState, node: Node) -> int:
         if state.allocator is None:
             return 0
-        return self._judge_devices(state.allocator, node, SearchBudget(NODE_BUDGET))[1]
+        return self._judge_devices(state.allocator, node, SearchBudget(ATTEMPT_BUDGET))[1]
 
     # -- once there is a node
 
@@ -264,7 +268,7 @@ class DynamicResources(
         found = table.node(row) if row is not None else None
         if found is None:
             raise InvariantBroken(f"pod {pod.key} was given to node {node}, which is not there")
-        answer = self._allocate(state.allocator, found, SearchBudget(NODE_BUDGET))
+        answer = self._allocate(state.allocator, found, SearchBudget(ATTEMPT_BUDGET))
         if isinstance(answer, Status):
             return answer
         for place, allocation in zip(state.unallocated, answer.results, strict=True):

@@ -98,14 +98,14 @@ class _Comparison:
     def __init__(self, name: str, value: str) -> None:
         self._name, self._value = name, value
 
-    def matches(self, driver: str, device: PoolDevice) -> bool:
+    def matches(self, device: PoolDevice) -> bool:
         found = device.device.attributes.get(self._name)
         if found is None:
-            raise ExpressionError(f"no such key: {self._name}", is_missing_key=True)
+            raise ExpressionError(f"no such key: {self._name}")
         return found.string == self._value
 
-    def attribute(self, driver: str, device: PoolDevice) -> DeviceAttribute:
-        return DeviceAttribute(bool_=self.matches(driver, device))
+    def attribute(self, device: PoolDevice) -> DeviceAttribute:
+        return DeviceAttribute(bool_=self.matches(device))
 
 
 def allocator(

@@ -40,6 +40,7 @@ def read(name: str, text: str, gates: Gates = GATES) -> dict[str, Any]:
             },
         ),
         ("DefaultPreemption", {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 100}),
+        ("DynamicResources", {"filterTimeout": 10.0, "bindingTimeout": 600.0}),
         ("NodeAffinity", {}),
     ],
 )
@@ -74,6 +75,8 @@ def test_default_constraints_are_taken_over() -> None:
             "cannot be zero at the same time as minCandidateNodesAbsolute",
         ),
         ("VolumeBinding", "{bindTimeoutSeconds: -1}", "-1: must not be negative"),
+        ("DynamicResources", "{filterTimeout: -1s}", "must be zero or positive"),
+        ("DynamicResources", "{bindingTimeout: 500ms}", "must be at least 1 second"),
         ("VolumeBinding", "{shape: [{utilization: 101, score: 1}]}", r"101: not in valid range \[0, 100\]"),
         ("PodTopologySpread", "{defaultingType: Own}", 'supported values: "System", "List"'),
         (

@@ -180,7 +180,7 @@ def test_a_plugin_enabled_at_one_point_alone_takes_part_only_there() -> None:
 
 
 def test_disabling_a_plugin_of_kube_scheduler_that_is_not_here_is_no_mistake() -> None:
-    assert one("plugins:\n  multiPoint: {disabled: [{name: DynamicResources}]}").plugins
+    assert one("plugins:\n  multiPoint: {disabled: [{name: GangScheduling}]}").plugins
 
 
 def test_every_default_plugin_takes_part_somewhere() -> None:
