@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
 import pytest
 
 from nodeward.api.storage_v1 import CSINode
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.invariant import InvariantBroken
-from nodeward.scheduler.framework.events import Action, ClusterEvent, Resource
+from nodeward.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+    WaitingPodIndex,
+)
+from nodeward.scheduler.framework.plugin import EnqueueExtensions
+from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.queue.hints import hint_map
 from nodeward.scheduler.queue.queued_pod import Place, sort_key_of
 from nodeward.scheduler.queue.scheduling_queue import SchedulingQueue
@@ -19,6 +31,7 @@ from tests.scheduler.queue.pods import (
     PROFILE,
     Fit,
     Gate,
+    Passing,
     make_queue,
     names,
     reject,
@@ -316,3 +329,46 @@ def test_the_best_of_all_events_during_the_cycle_counts() -> None:
     queue.move_all(NODE_ADD, None, ["Fit"], 100 * SECOND_NS)
     queue.move_all(NODE_ADD, None, ["Taint"], 100 * SECOND_NS)
     assert queue.add_unschedulable(queued, ["Fit"], ["Taint"], 100 * SECOND_NS) is Place.ACTIVE
+
+
+class Indexed(Passing, EnqueueExtensions):
+    """Finds pods by the label `key`; objects are texts, and "all" concerns every pod."""
+
+    name: ClassVar[str] = "Indexed"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        index = WaitingPodIndex(
+            lambda pod: [pod.labels["key"]] if "key" in pod.labels else [],
+            lambda old, new: None if new == "all" else [new],
+        )
+        return (ClusterEventWithHint(NODE_ADD, self._hint, index),)
+
+    def _hint(self, pod: PodView, old: Any, new: Any) -> QueueingHint:
+        self.asked.append(pod.name)
+        return QueueingHint.QUEUE
+
+
+def test_an_event_with_keys_asks_only_about_the_pods_that_have_them() -> None:
+    plugin = Indexed()
+    queue = SchedulingQueue({PROFILE: hint_map([plugin, Fit()])}, {})
+    for name, key in (("a", "x"), ("b", "y"), ("c", "x"), ("d", "")):
+        queue.add(view(name, labels={"key": key} if key else {}), 0)
+    for by in (("Indexed",), ("Indexed",), ("Indexed", "Fit"), ("Indexed",)):
+        queue.add_unschedulable(take(queue, 0), by, (), 0)
+    queue.move_all(NODE_ADD, None, "y", 10**12)
+    # A pod that another plugin rejected too, which has no index, is asked about whatever its keys are.
+    assert plugin.asked == ["b", "c"]
+    plugin.asked.clear()
+    queue.move_all(NODE_ADD, None, "z", 10**12)
+    assert plugin.asked == []
+    # A changed pod is found under its new key.
+    queue.update(view("a", labels={"key": "x"}), view("a", labels={"key": "z"}), 10**12)
+    queue.move_all(NODE_ADD, None, "x", 10**12)
+    assert plugin.asked == []
+    queue.move_all(NODE_ADD, None, "z", 10**12)
+    assert plugin.asked == ["a"]
+    queue.move_all(NODE_ADD, None, "all", 10**12)
+    assert plugin.asked == ["a", "d"]
