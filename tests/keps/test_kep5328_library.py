@@ -165,6 +165,7 @@ CONSUMERS = {
     "nodeward/apiserver/subresources/translating.py": {"ExtendWebSocketsToKubelet"},
     "nodeward/kubelet/server/streams.py": {"ExtendWebSocketsToKubelet"},
     # A claim allocated in the cycle that places its pod is no requirement of the pod yet (design decision 8).
+    "nodeward/kubelet/dra/skipping.py": {"DRAOptionalNodeOperations", "DraOptionalNodePreparation"},
     "nodeward/rules/devices/allocator.py": {"DraOptionalNodePreparation"},
     "nodeward/rules/devices/node_operations.py": {"DRAOptionalNodeOperations", "DraOptionalNodePreparation"},
     "nodeward/scheduler/plugins/dynamic_resources.py": {"DraOptionalNodePreparation"},

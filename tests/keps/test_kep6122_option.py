@@ -32,6 +32,7 @@ def test_it_is_an_alpha_option_and_refused_as_one() -> None:
     assert words in str(caught.value)
 
 
+@statement("6122-U1")
 @statement("6122-3")
 @statement("6122-4")
 @pytest.mark.parametrize("text", ["-5s", "-1ms", "10.001s", "1m", "-0.001s"])

@@ -20,6 +20,7 @@ def _on(is_on: bool) -> str:
 
 
 @statement("6122-10")
+@statement("6122-G1")
 @pytest.mark.parametrize(
     ("row", "alpha", "exclusive", "assigned"),
     [(number, *row) for number, row in enumerate(product((False, True), repeat=3), start=1)],

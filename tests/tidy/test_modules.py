@@ -20,7 +20,6 @@ JUNK_DRAWERS = frozenset({"utils", "util", "helpers", "helper", "common", "misc"
 WAITING = {
     "nodeward/autoscaler/templates.py": "the autoscaler itself",
     "nodeward/autoscaler/upcoming.py": "the autoscaler itself",
-    "nodeward/rules/resize.py": "the kubelet",
     "nodeward/rules/skew.py": "the rehearsal",
     "nodeward/machinery/virtual_loop.py": "the rehearsal; the tests live on it already",
 }
