@@ -17,6 +17,7 @@ from nodeward.features.declared import FRAMEWORK, Framework
 from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.disk import RealDisk
+from nodeward.kubelet.dra.driver_plugin import NodeDrivers
 from nodeward.kubelet.host import Host
 from nodeward.kubelet.local_services import LocalMachine
 from nodeward.kubelet.node.machine import Machine, this_machine
@@ -66,14 +67,18 @@ class RealNode:
         metrics: Metrics | None = None,
         machine: Machine | None = None,
         framework: Framework = FRAMEWORK,
+        drivers: NodeDrivers | None = None,
     ) -> None:
-        """`version` is the kubelet's, like "1.37"; `machine` is where the node stands, None: on this one."""
+        """`version` is the kubelet's, like "1.37"; `machine` is where the node stands, None: on this one.
+
+        `drivers`: DRA drivers, None: those that register below `root`.
+        """
         self.name: Final = name
         self._client, self._clock, self._chance = client, clock, chance
         self._runtime, self._root, self._settings = runtime, root.absolute(), settings
         self._version, self._labels, self._address = version, labels or {}, address
         self._endpoint_port, self._machine = endpoint_port, machine
-        local = LocalMachine(client, clock, chance.child("machine"), runtime, self._root)
+        local = LocalMachine(client, clock, chance.child("machine"), runtime, self._root, drivers=drivers)
         self.host: Final = Host(
             client, clock, chance, runtime, local, only_node=name, metrics=metrics, framework=framework
         )

@@ -13,6 +13,7 @@ from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod_status import PodStatus
 from nodeward.kubelet.allocation import Allocation
 from nodeward.kubelet.container_manager import ContainerManager
+from nodeward.kubelet.dra.dra_manager import DRAManager
 from nodeward.kubelet.node.features import DeclaredFeatures
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
 from nodeward.kubelet.node.lease import LeaseCore
@@ -55,6 +56,7 @@ class Agent:
         "check_ns",
         "container_manager",
         "core",
+        "dra",
         "facts",
         "failures",
         "features",
@@ -81,6 +83,7 @@ class Agent:
         started_ns: int,
         services: NodeServices,
         container_manager: ContainerManager,
+        dra: DRAManager,
     ) -> None:
         """`started_ns` is of the monotonic clock."""
         self.specification: Final = specification
@@ -88,6 +91,7 @@ class Agent:
         self.rules: Final = rules
         self.services: Final = services
         self.container_manager: Final = container_manager
+        self.dra: Final = dra
         self.core: Final = NodeCore(specification, features, started_ns)
         self.lease: Final = LeaseCore(specification.name, specification.settings.lease_seconds, started_ns)
         self.allocation: Final = Allocation(specification, features, services, container_manager)
@@ -114,3 +118,8 @@ class Agent:
     @property
     def name(self) -> str:
         return self.specification.name
+
+    def stop(self) -> None:
+        """The kubelet stops: containers run on, claims stay prepared, and no more is done for them."""
+        self.container_manager.stop()
+        self.dra.stop()

@@ -1,7 +1,7 @@
-"""The pods of one agent, as its container manager sees them.
+"""The pods of one agent, as its container manager and its DRA manager see them.
 
-The `Host` makes one for each node with the static CPU manager policy. The agent is looked up by name whenever it is
-asked, because a container manager is made before its agent.
+The `Host` makes one for each node. The agent is looked up by name whenever it is asked, because the managers are made
+before their agent.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ class AgentPods:
         if agent is None:
             return ()
         return [managed.life.pod for managed in agent.pods.values() if not managed.life.is_finished]
+
+    def uids(self) -> Collection[str]:
+        """The uids of the pods the node takes care of."""
+        agent = self._agents.get(self._name)
+        return agent.pods if agent is not None else ()
 
     def running_id(self, uid: str, container: str) -> str | None:
         agent = self._agents.get(self._name)

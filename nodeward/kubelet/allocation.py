@@ -11,10 +11,11 @@ what it was allocated; a resize that is refused changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.resource_v1 import ResourceClaim
 from nodeward.kubelet.container_manager import ContainerManager, ResizeRefusal
 from nodeward.kubelet.node.admission import Refusal, admit
 from nodeward.kubelet.node.features import DeclaredFeatures
@@ -64,10 +65,10 @@ class Allocation:
         disk = self._services.disk
         return PodResourceState(disk, ALLOCATED_FILE), PodResourceState(disk, ACTUATED_FILE)
 
-    def admit(self, pod: Pod, node: Node | None) -> Refusal | None:
+    def admit(self, pod: Pod, node: Node | None, claims: Sequence[ResourceClaim] = ()) -> Refusal | None:
         """Decide whether the node takes a pod, and remember the decision; `hold` counts what the pod takes.
 
-        The pod has what is allocated to it, not what it asks for.
+        The pod has what is allocated to it, not what it asks for. `claims` are those of its claims that were read.
         """
         admitted = self._services.admitted
         # A pod that was admitted before has its place, whoever else was counted meanwhile.
@@ -78,7 +79,7 @@ class Allocation:
         refusal = self._container_manager.admit(pod)
         if refusal is None:
             node = node or bare_node(self._specification)
-            refusal = admit(pod, node, capacity, gates, self._features, is_new=is_new)
+            refusal = admit(pod, node, capacity, gates, self._features, is_new=is_new, claims=claims)
             # Unlike upstream, which takes CPUs back later. What runs from before a restart keeps its own to the end.
             if refusal is not None and is_new:
                 self._container_manager.release(pod.metadata.uid)

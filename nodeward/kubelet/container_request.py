@@ -32,11 +32,12 @@ async def container_request(
     cpuset: str = "",
     *,
     has_cpu_quota: bool = True,
+    cdi_ids: tuple[str, ...] = (),
 ) -> ContainerRequest:
     """The request of one container. `current` gives the pod with the status its node knows: addresses are in it.
 
     `allocated`: what the node has promised the container, if that may differ from its spec. `cpuset`: the CPUs
-    it may run on. `has_cpu_quota`: False if they are its own.
+    it may run on. `has_cpu_quota`: False if they are its own. `cdi_ids`: the devices of its claims.
     """
     container = container_of(pod, name)
     _check_user(pod, container)
@@ -59,6 +60,7 @@ async def container_request(
         mounts=mounts,
         cpuset=cpuset,
         has_cpu_quota=has_cpu_quota,
+        cdi_ids=cdi_ids,
         log_path=log_path,
         termination_log=termination_log,
     )

@@ -28,6 +28,7 @@ from nodeward.kubelet.agent import Agent, ManagedPod
 from nodeward.kubelet.agent_pods import AgentPods
 from nodeward.kubelet.cpu.policy_setup import make_container_manager
 from nodeward.kubelet.cpu.static_cpus import ManagerParts
+from nodeward.kubelet.dra.dra_manager import DRAManager, DRAParts
 from nodeward.kubelet.kubelet_events import KubeletEvents
 from nodeward.kubelet.metrics import KubeletMetrics
 from nodeward.kubelet.mirror_pods import mirrored_uid
@@ -113,6 +114,9 @@ class Host:
             on_delete=lambda node: self.nodes.on_node_deleted(node.metadata.name),
         )
         self._parts = ManagerParts(clock, self._wheel, runtime, self.metrics.cpus)
+        self._dra_parts = DRAParts(
+            client, clock, self._wheel, self.metrics.dra, self.pods.tasks, self.pods.retry_start
+        )
         self._features: dict[int, tuple[NodeModel, DeclaredFeatures]] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_ready = asyncio.Event()
@@ -146,6 +150,8 @@ class Host:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+        for agent in self.nodes.agents.values():
+            agent.stop()
         await self.nodes.stop()
         await self.pods.stop()
         await self.machines.aclose()
@@ -187,7 +193,7 @@ class Host:
     def add_node(self, specification: NodeSpecification, services: NodeServices | None = None) -> Agent:
         """Start a kubelet. `services`: other ones than the host's machines would give it.
 
-        Raises `ConfigError`, or what is wrong with the node's CPU manager state file.
+        Raises `ConfigError`, or what is wrong with a state file of the node.
         """
         model, name = specification.model, specification.name
         services = services or self.machines.services(specification)
@@ -199,9 +205,11 @@ class Host:
             self._clock.monotonic_ns(),
             services,
             make_container_manager(specification, services, pods, self._parts),
+            DRAManager(name, model.gates, services, pods.uids, self._dra_parts),
         )
         if name in self.nodes.agents:
-            self.nodes.agents[name].container_manager.stop()
+            self.nodes.agents[name].stop()
+        agent.dra.start()
         self.nodes.add(agent)
         return agent
 
@@ -214,7 +222,7 @@ class Host:
         agent = self.nodes.remove(name)
         if agent is None:
             return
-        agent.container_manager.stop()
+        agent.stop()
         left = [*agent.pods]
         self.pods.forget_agent(agent)
         present = {pod.metadata.uid for pod in self._pod_informer.by_index(_BY_NODE, name)}
@@ -297,6 +305,7 @@ class Host:
         ):
             self._pod_seen(pod)
         agent.container_manager.on_pods_known()
+        agent.dra.on_pods_known()
         self.pods.on_pods_added(agent)
         for uid, managed in agent.pods.items():
             if is_static(managed.life.pod):

@@ -13,6 +13,8 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.disk import RealDisk
 from nodeward.kubelet.downward import AssignedCPUs, assigned_cpus_of, no_cpus
+from nodeward.kubelet.dra.described_drivers import NO_DRIVERS
+from nodeward.kubelet.dra.driver_plugin import NodeDrivers
 from nodeward.kubelet.environment import EnvironmentResolver, EnvironmentSources
 from nodeward.kubelet.hook_runner import HookRunner
 from nodeward.kubelet.log_files import container_log_path, pod_log_directory
@@ -29,7 +31,10 @@ from nodeward.machinery.clock import Chance, Clock
 
 
 class LocalMachine:
-    """Gives a node its services on this machine. `root` is the node's directory; `logs` lies below it by default."""
+    """Gives a node its services on this machine. `root` is the node's directory; `logs` lies below it by default.
+
+    `drivers`: other DRA drivers than those that register below `root`.
+    """
 
     def __init__(
         self,
@@ -39,12 +44,14 @@ class LocalMachine:
         runtime: Runtime,
         root: Path,
         logs: Path | None = None,
+        drivers: NodeDrivers | None = None,
     ) -> None:
         self._client, self._clock, self._chance = client, clock, chance
         self._runtime = runtime
         self._root = root
         self._logs = logs or root / "logs" / "pods"
         self._assigned_cpus: AssignedCPUs = no_cpus
+        self._drivers: NodeDrivers = drivers or NO_DRIVERS
 
     def connect(self, current: Callable[[str], Pod | None], assigned_cpus: AssignedCPUs) -> None:
         """Nothing here looks for pods."""
@@ -60,6 +67,7 @@ class LocalMachine:
             self._root,
             self._logs,
             assigned_cpus_of(specification.settings.gates, self._assigned_cpus),
+            self._drivers,
         )
 
     def discard(self, name: str) -> None:
@@ -82,6 +90,7 @@ class LocalServices:
         root: Path,
         logs: Path,
         assigned_cpus: AssignedCPUs | None,
+        drivers: NodeDrivers,
     ) -> None:
         model = specification.model
         objects, allocatable = ObjectCache(client, clock), model.allocatable()
@@ -96,6 +105,7 @@ class LocalServices:
         self.hooks: Final = HookRunner(runtime, clock, version)
         self.prober: Final = NetworkProber(runtime, clock, version)
         self.logs: Final = LogFiles(str(logs), clock)
+        self.drivers: Final = drivers
 
     async def keep_only(self, uids: Collection[str]) -> None:
         self.admitted.keep_only(uids)

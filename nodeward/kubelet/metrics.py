@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from nodeward.kubelet.cpu.cpu_metrics import CPUMetrics
+from nodeward.kubelet.dra.dra_metrics import DRAMetrics
 from nodeward.kubelet.pods.container_life import ContainerRole, State
 from nodeward.kubelet.pods.lifecycle import PodLifecycle
 from nodeward.kubelet.resize_metrics import ResizeMetrics
@@ -61,6 +62,7 @@ class KubeletMetrics:
             ("container_type", "code"),
         )
         self.cpus: Final = CPUMetrics(metrics)
+        self.dra: Final = DRAMetrics(metrics)
         self.resizes: Final = ResizeMetrics(metrics)
         self._pods: list[Callable[[], Iterable[PodLifecycle]]] = []
         gauge("kubelet_running_pods", "Pods with a running sandbox.", (), self._running_pods)

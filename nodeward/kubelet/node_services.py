@@ -1,4 +1,4 @@
-"""What a node has beside its container runtime: a disk, volumes, environments, hooks, probes and logs.
+"""What a node has beside its container runtime: a disk, volumes, environments, hooks, probes, logs and DRA drivers.
 
 Every node has all of them; pod workers and the node manager use them without asking what kind of node it is. A
 `Machines` gives each node its services: `local_services.LocalMachine` those of this machine,
@@ -15,6 +15,7 @@ from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.config.settings import GateProbe
 from nodeward.kubelet.disk import Disk
 from nodeward.kubelet.downward import AssignedCPUs
+from nodeward.kubelet.dra.driver_plugin import NodeDrivers
 from nodeward.kubelet.environment import EnvironmentResolver
 from nodeward.kubelet.hook_runner import HookRunner
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
@@ -86,6 +87,9 @@ class NodeServices(Protocol):
 
     @property
     def logs(self) -> ContainerLogs: ...
+
+    @property
+    def drivers(self) -> NodeDrivers: ...
 
     async def keep_only(self, uids: Collection[str]) -> None:
         """Remove what is on the node's disk of pods that are not in `uids`, after a restart."""

@@ -10,11 +10,13 @@ What must stay true: a pod that went from the API while no kubelet was there is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from nodeward.api.core_v1.pod import Pod
 from nodeward.api.core_v1.pod_phase import TERMINAL
+from nodeward.api.resource_v1 import ResourceClaim
+from nodeward.kubelet.admission_claims import AdmissionClaims
 from nodeward.kubelet.agent import Agent, ManagedPod
 from nodeward.kubelet.kubelet_events import KubeletEvents
 from nodeward.kubelet.metrics import KubeletMetrics
@@ -28,6 +30,7 @@ from nodeward.kubelet.status_manager import StatusManager
 from nodeward.kubelet.timer_wheel import TimerWheel
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import Clock
+from nodeward.machinery.eager import EagerTasks
 
 
 class PodManager:
@@ -53,6 +56,7 @@ class PodManager:
         )
         self._pods = self._workers.pods
         metrics.follow(lambda: (managed.life for managed in self._pods.values()))
+        self._claims = AdmissionClaims(self._workers.tasks, self.admit_pod)
         #: what ran before this host started, until its pod is seen
         self.found: Final[dict[str, FoundPod]] = {}
 
@@ -85,6 +89,17 @@ class PodManager:
         else:
             self._workers.refresh_own_fields(managed, written)
 
+    @property
+    def tasks(self) -> EagerTasks:
+        """What pods wait for."""
+        return self._workers.tasks
+
+    def retry_start(self, uid: str) -> None:
+        """Start a pod now that waits after its volumes or claims were not there."""
+        managed = self._pods.get(uid)
+        if managed is not None:
+            self._workers.act(managed, managed.life.retry_start)
+
     def sync(self, uid: str) -> None:
         """Look at a pod again, as when time has passed."""
         managed = self._pods.get(uid)
@@ -103,7 +118,10 @@ class PodManager:
         """Handle a pod of a registered node, new or in a newer version."""
         managed = self._pods.get(pod.metadata.uid)
         if managed is None or managed.agent is not agent:
-            self.admit_pod(agent, pod)
+            if pod.spec.resource_claims and self._must_read_claims(agent, pod):
+                self._claims.read(agent, pod)
+            else:
+                self.admit_pod(agent, pod)
             return
         self.status.observe(managed, pod)
         before = managed.life.pod
@@ -121,6 +139,7 @@ class PodManager:
 
     def on_pod_deleted(self, uid: str) -> None:
         """Handle a pod that the API knows no more."""
+        self._claims.forget(uid)
         managed = self._pods.get(uid)
         if managed is not None:
             self._workers.act(managed, managed.life.gone)
@@ -153,8 +172,23 @@ class PodManager:
 
     # -- admission
 
-    def admit_pod(self, agent: Agent, pod: Pod) -> None:
-        """Take care of a pod from now on: start it, go on with it, or refuse it."""
+    def _must_read_claims(self, agent: Agent, pod: Pod) -> bool:
+        """Whether a pod that is new to the node is admitted with its claims at hand (KEP-5945)."""
+        uid = pod.metadata.uid
+        return (
+            agent.features.is_checking
+            and agent.dra.needs_claims(pod)
+            and pod.status.phase not in TERMINAL
+            and pod.metadata.deletion_timestamp is None
+            and uid not in self.found
+            and uid not in agent.services.admitted
+        )
+
+    def admit_pod(self, agent: Agent, pod: Pod, claims: Sequence[ResourceClaim] = ()) -> None:
+        """Take care of a pod from now on: start it, go on with it, or refuse it.
+
+        `claims` are those of its claims that were read for its admission.
+        """
         uid = pod.metadata.uid
         found = self.found.pop(uid, None)
         if found is None and pod.status.phase:
@@ -167,7 +201,7 @@ class PodManager:
         # What counts is what the node has promised it, whatever it asks for by now.
         held = pod if allocated is None else life.allocated_pod()
         if not is_over and pod.metadata.deletion_timestamp is None:
-            refusal = agent.allocation.admit(held, agent.node)
+            refusal = agent.allocation.admit(held, agent.node, claims)
             if refusal is not None:
                 self._metrics.rejected(refusal.reason)
                 if found is not None:
@@ -201,6 +235,7 @@ class PodManager:
             if self._pods.get(uid) is managed:
                 del self._pods[uid]
         agent.pods.clear()
+        self._claims.forget_agent(agent)
 
     def _forgotten(self, managed: ManagedPod) -> None:
         mirror = self._mirrors.forget(managed.uid)

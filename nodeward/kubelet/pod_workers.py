@@ -25,6 +25,7 @@ from nodeward.base.errors import WorldError
 from nodeward.kubelet.agent import ManagedPod
 from nodeward.kubelet.config_error import CONFIG_ERROR, NotConfigured
 from nodeward.kubelet.container_request import container_of, container_request
+from nodeward.kubelet.dra.claim_reading import DRAError
 from nodeward.kubelet.kubelet_events import KubeletEvents
 from nodeward.kubelet.pods.commands import (
     Command,
@@ -36,6 +37,7 @@ from nodeward.kubelet.pods.commands import (
     StartContainer,
     StartSandbox,
     StopContainer,
+    UnprepareResources,
     UpdateResources,
 )
 from nodeward.kubelet.prober_manager import Happening, ProberManager
@@ -143,6 +145,8 @@ class PodWorkers:
         match command:
             case StartSandbox():
                 self.tasks.start(self._start_sandbox(managed))
+            case UnprepareResources():
+                self.tasks.start(self._unprepare(managed))
             case StartContainer(name, attempt):
                 self.tasks.start(self._start_container(managed, name, attempt))
             case StopContainer(name, grace):
@@ -212,12 +216,40 @@ class PodWorkers:
             self._events.about_pod(managed.agent, pod, RecordEvent("Warning", "FailedMount", text))
             self.act(managed, lambda now: managed.life.volumes_failed(text, now))
             return
+        if pod.spec.resource_claims or pod.status.extended_resource_claim_status is not None:
+            if not self._has(managed) or managed.life.is_terminating:
+                return
+            try:
+                await managed.agent.dra.prepare(pod)
+            except DRAError as error:
+                self._prepare_failed(managed, pod, error)
+                return
         if self._has(managed) and not managed.life.is_terminating:
             self._runtime.start_sandbox(pod, logs)
+
+    def _prepare_failed(self, managed: ManagedPod, pod: Pod, error: DRAError) -> None:
+        text = f"Failed to prepare dynamic resources: {error}"
+        self._events.about_pod(
+            managed.agent, pod, RecordEvent("Warning", "FailedPrepareDynamicResources", text)
+        )
+        retry_ns = managed.agent.dra.retry_ns(managed.uid)
+        self.act(managed, lambda now: managed.life.prepare_failed(retry_ns, now))
+
+    async def _unprepare(self, managed: ManagedPod) -> None:
+        dra = managed.agent.dra
+        try:
+            await dra.unprepare(managed.uid)
+        except DRAError as error:
+            meta = managed.life.pod.metadata
+            LOG.warning("pod %s/%s does not end: %s", meta.namespace, meta.name, error)
+            self.act(managed, lambda now: managed.life.unprepare_failed(dra.retry_ns(managed.uid), now))
+        else:
+            self.act(managed, managed.life.unprepared)
 
     async def _start_container(self, managed: ManagedPod, name: str, attempt: int) -> None:
         life, services, cpus = managed.life, managed.agent.services, managed.agent.container_manager
         try:
+            cdi_ids = managed.agent.dra.cdi_ids(life.pod, container_of(life.pod, name))
             request = await container_request(
                 services.volumes,
                 services.environment,
@@ -228,6 +260,7 @@ class PodWorkers:
                 life.allocated(name),
                 cpus.cpuset(managed.uid, name),
                 has_cpu_quota=not cpus.has_exclusive_cpus(managed.uid, name),
+                cdi_ids=cdi_ids,
             )
         except WorldError as error:
             reason = error.reason if isinstance(error, NotConfigured) else CONFIG_ERROR

@@ -65,7 +65,14 @@ def check_claim(claim: ResourceClaim, pod: Pod, reference: PodResourceClaim) -> 
     meta = claim.metadata
     if meta.deletion_timestamp is not None:
         raise ClaimReferenceError(f'resourceclaim "{meta.name}" is being deleted')
-    if is_generated(reference) and not belongs_to_pod(claim, pod):
+    if is_generated(reference):
+        check_owner(claim, pod)
+
+
+def check_owner(claim: ResourceClaim, pod: Pod) -> None:
+    """Raise `ClaimReferenceError` if the pod does not control the claim."""
+    if not belongs_to_pod(claim, pod):
+        meta = claim.metadata
         mine, its = f"{meta.namespace}/{meta.name}", f"{pod.metadata.namespace}/{pod.metadata.name}"
         raise ClaimReferenceError(f"ResourceClaim {mine} was not created for Pod {its} (Pod is not owner)")
 

@@ -32,6 +32,7 @@ from nodeward.cluster.real_node import RealNode
 from nodeward.features.declared import Framework
 from nodeward.features.gates import Gates
 from nodeward.kubelet.cpu.topology import CPUTopology
+from nodeward.kubelet.dra.driver_plugin import NodeDrivers
 from nodeward.kubelet.host import Host
 from nodeward.kubelet.node.machine import Machine
 from nodeward.kubelet.runtime.sim import ABILITIES, SimRuntime
@@ -126,6 +127,8 @@ class KubeletSetup:
     abilities: Mapping[str, str] = field(default_factory=lambda: ABILITIES)
     #: sockets, NUMA nodes and cores of the machine; its capacity follows
     cpus: CPUTopology | None = None
+    #: its DRA drivers; None: those that register over sockets
+    drivers: NodeDrivers | None = None
 
     def machine(self) -> Machine:
         capacity, cpus = CAPACITY, self.cpus
@@ -176,6 +179,7 @@ class Kubelet:
             labels=dict(setup.labels),
             machine=setup.machine(),
             framework=setup.framework or self._cluster.description.features,
+            drivers=setup.drivers,
         )
         await self._running.start()
 

@@ -12,11 +12,13 @@ pod that no scheduler held back would start between the two writes and be evicte
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.resource_v1 import ResourceClaim
 from nodeward.features.declared import FeatureError, PodInfo
 from nodeward.features.gates import Gates
 from nodeward.kubelet.node.features import DeclaredFeatures
@@ -55,8 +57,11 @@ def admit(
     features: DeclaredFeatures,
     *,
     is_new: bool = True,
+    claims: Sequence[ResourceClaim] = (),
 ) -> Refusal | None:
     """Whether a pod may run here. The pod itself is not counted yet. `is_new`: it was not admitted here before.
+
+    `claims`: the pod's claims, as far as they may say that it needs a feature this node does not declare (KEP-5945).
 
     A refusal for its affinity alone is worth another look with a fresh node: labels may just have changed.
     """
@@ -67,7 +72,7 @@ def admit(
         or _taints(pod, node, gates)
         or (_coming_taints(pod, node, gates) if is_new else None)
         or _pod_level(pod, gates)
-        or _features(pod, features)
+        or _features(pod, features, claims)
     )
 
 
@@ -157,9 +162,9 @@ def _pod_level(pod: Pod, gates: Gates) -> Refusal | None:
     return Refusal("PodLevelResourcesNotSupported", "PodLevelResources feature gate is disabled")
 
 
-def _features(pod: Pod, features: DeclaredFeatures) -> Refusal | None:
+def _features(pod: Pod, features: DeclaredFeatures, claims: Sequence[ResourceClaim]) -> Refusal | None:
     try:
-        missing = features.missing_for(PodInfo(pod.spec, pod.status))
+        missing = features.missing_for(PodInfo(pod.spec, pod.status, resource_claims=claims))
     except FeatureError as error:
         return Refusal(FEATURE_UNSUPPORTED, f"Failed to infer pod's feature requirements: {error}")
     return Refusal(FEATURE_UNSUPPORTED, _not_available(missing)) if missing else None

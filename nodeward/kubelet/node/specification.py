@@ -26,6 +26,7 @@ from nodeward.base.quantity import Quantity
 from nodeward.features.gates import Gates
 from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.cpu.topology import CPUTopology
+from nodeward.kubelet.dra.described_drivers import DriverDescription
 from nodeward.kubelet.node.abilities import static_config
 from nodeward.rules.readiness import TIMED_BY_ANNOTATION
 
@@ -59,6 +60,8 @@ class NodeModel:
     )
     #: sockets, NUMA nodes, caches and cores; None: unknown, and each CPU counts as a core of one socket
     cpus: CPUTopology | None = None
+    #: the DRA drivers of simulated nodes
+    drivers: tuple[DriverDescription, ...] = ()
     operating_system: str = "linux"
     architecture: str = "amd64"
     kernel_version: str = ""

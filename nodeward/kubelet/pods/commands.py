@@ -14,6 +14,11 @@ class StartSandbox:
 
 
 @dataclass(frozen=True, slots=True)
+class UnprepareResources:
+    """Have drivers unprepare the pod's claims; tell the end with `unprepared` or `unprepare_failed`."""
+
+
+@dataclass(frozen=True, slots=True)
 class StartContainer:
     name: str
     #: how often it was started before
@@ -75,6 +80,7 @@ class DeleteFromApi:
 
 Command: TypeAlias = (
     StartSandbox
+    | UnprepareResources
     | StartContainer
     | StopContainer
     | RunHook

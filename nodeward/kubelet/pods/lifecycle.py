@@ -54,7 +54,7 @@ SANDBOX_TRANSITIONS: Final[Mapping[tuple[SandboxState, SandboxState], str]] = {
     (
         SandboxState.STARTING,
         SandboxState.NONE,
-    ): "SandboxFailed, or the volumes cannot be mounted: tried again",
+    ): "SandboxFailed, or volumes cannot be mounted, or claims not prepared: tried again",
     (SandboxState.STARTING, SandboxState.OVER): "the pod ends before the runtime has answered",
     (SandboxState.READY, SandboxState.OVER): "the pod ends, and no container runs any more",
 }
@@ -192,15 +192,31 @@ class PodLifecycle:
         """The sandbox cannot be started yet; the agent has told why, and will be asked again."""
         return self._without_sandbox(now_ns)
 
-    def volumes_ready(self, now_ns: int) -> list[Command]:
-        """What volumes failed for is there now: no need to wait."""
-        self._state.sandbox_ns = 0
+    def prepare_failed(self, retry_ns: int, now_ns: int) -> list[Command]:
+        """The sandbox cannot be started yet, because claims are not prepared; tried again after `retry_ns`."""
+        return self._without_sandbox(now_ns, retry_ns)
+
+    def unprepared(self, now_ns: int) -> list[Command]:
+        """No claim of the pod is prepared any more: it can be over."""
+        self._state.is_unprepared = True
+        self._state.is_unpreparing = False
         return self._go_on(now_ns, [])
 
-    def _without_sandbox(self, now_ns: int) -> list[Command]:
+    def unprepare_failed(self, retry_ns: int, now_ns: int) -> list[Command]:
+        """A driver has not unprepared a claim; tried again after `retry_ns`, and the pod is not over before."""
+        self._state.is_unpreparing = False
+        self._state.unprepare_ns = now_ns + retry_ns
+        return self._go_on(now_ns, [])
+
+    def retry_start(self, now_ns: int) -> list[Command]:
+        """What volumes or claims failed for is there now: no need to wait."""
+        self._state.sandbox_ns = self._state.unprepare_ns = 0
+        return self._go_on(now_ns, [])
+
+    def _without_sandbox(self, now_ns: int, retry_ns: int = RETRY_NS) -> list[Command]:
         if self._state.sandbox is SandboxState.STARTING:
             self._state.sandbox = SandboxState.NONE
-            self._state.sandbox_ns = now_ns + RETRY_NS
+            self._state.sandbox_ns = now_ns + retry_ns
         return self._go_on(now_ns, [])
 
     def config_failed(self, container: str, reason: str, message: str, now_ns: int) -> list[Command]:

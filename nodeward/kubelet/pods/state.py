@@ -61,6 +61,8 @@ class PodState:
         "is_removed",
         "is_removing",
         "is_restarting_all",
+        "is_unprepared",
+        "is_unpreparing",
         "mains",
         "message",
         "plans",
@@ -74,6 +76,7 @@ class PodState:
         "start_ns",
         "start_time",
         "status",
+        "unprepare_ns",
         "wake_ns",
     )
 
@@ -118,6 +121,12 @@ class PodState:
         self.is_removed = False
         self.is_deleted_told = False
         self.final_phase = ""
+        #: whether no claim of it is prepared, one is being unprepared, and when that is tried again
+        self.is_unprepared = (
+            not pod.spec.resource_claims and pod.status.extended_resource_claim_status is None
+        )
+        self.is_unpreparing = False
+        self.unprepare_ns = 0
         self.is_restarting_all = False
         # -- for others
         self.wake_ns = 0

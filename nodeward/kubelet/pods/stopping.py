@@ -5,7 +5,7 @@ waits for all main containers and for the sidecars started after it; then the ru
 the grace period and never less than two seconds. Hooks and turns are cut off when the grace period is over.
 
 What must stay true: what once began to stop is not told twice; a pod that ends is over only when nothing runs any
-more.
+more and its claims are unprepared.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from typing import Final
 
 from nodeward.api.core_v1.pod_phase import FAILED, TERMINAL
 from nodeward.base.duration import SECOND_NS
-from nodeward.kubelet.pods.commands import Command, RemovePod, RunHook, StopContainer
+from nodeward.kubelet.pods.commands import (
+    Command,
+    RemovePod,
+    RunHook,
+    StopContainer,
+    UnprepareResources,
+)
 from nodeward.kubelet.pods.container_life import PRE_STOP, ContainerLife, ContainerRole, State, Stop
 from nodeward.kubelet.pods.event_texts import killing
 from nodeward.kubelet.pods.lifecycle_rules import LEAST_GRACE_SECONDS
@@ -114,11 +120,25 @@ def end_step(state: PodState, now_ns: int, out: list[Command]) -> None:
             if now_ns < state.end_ns:
                 state.wake(state.end_ns)
                 return
+        if not state.is_unprepared:
+            _unprepare(state, now_ns, out)
+            return
         _settle(state)
     if (state.is_deletion or state.is_gone) and not state.is_removing:
         state.is_removing = True
         state.wake_ns = 0
         out.append(RemovePod())
+
+
+def _unprepare(state: PodState, now_ns: int, out: list[Command]) -> None:
+    """Have the pod's claims unprepared; whoever waits for the end of the pod may give its devices to others then."""
+    if state.is_unpreparing:
+        return
+    if now_ns < state.unprepare_ns:
+        state.wake(state.unprepare_ns)
+        return
+    state.is_unpreparing = True
+    out.append(UnprepareResources())
 
 
 def _settle(state: PodState) -> None:

@@ -59,6 +59,8 @@ class ContainerRequest:
     termination_log: str = ""
     #: False if the CPUs are its own: then nothing but their number limits it
     has_cpu_quota: bool = True
+    #: devices by their CDI ids, `vendor/class=name`; the runtime finds out what they are
+    cdi_ids: tuple[str, ...] = ()
 
 
 # -- events

@@ -22,6 +22,7 @@ from nodeward.kubelet.config.settings import GateProbe
 from nodeward.kubelet.container_request import container_of
 from nodeward.kubelet.disk import MemoryDisk
 from nodeward.kubelet.downward import AssignedCPUs, assigned_cpus_of, no_cpus
+from nodeward.kubelet.dra.described_drivers import NO_DRIVERS, DescribedDrivers, DriverDescription
 from nodeward.kubelet.environment import EnvironmentResolver, EnvironmentSources
 from nodeward.kubelet.hook_runner import HookRunner
 from nodeward.kubelet.node.gate_probes import ProbeOutcome
@@ -56,9 +57,12 @@ class SimulatedMachines:
         self.logs: Final = NoLogs(clock)
         self._services: dict[str, SimulatedServices] = {}
         self._disks: dict[str, MemoryDisk] = {}
+        #: of nodes that have drivers; they outlive the kubelet, as on a real node
+        self._drivers: dict[str, tuple[tuple[DriverDescription, ...], DescribedDrivers]] = {}
         self._current: Callable[[str], Pod | None] = lambda _: None
         self.assigned_cpus: AssignedCPUs = no_cpus
         self._runtime = runtime
+        self._clock = clock
         runtime.look_inside(self._view)
 
     def connect(self, current: Callable[[str], Pod | None], assigned_cpus: AssignedCPUs) -> None:
@@ -80,8 +84,20 @@ class SimulatedMachines:
             found = self._disks[name] = MemoryDisk()
         return found
 
+    def drivers(self, specification: NodeSpecification) -> DescribedDrivers:
+        """The DRA drivers of a node, which remember what they have prepared until they are described otherwise."""
+        described = specification.model.drivers
+        known = self._drivers.get(specification.name)
+        if known is None or known[0] != described:
+            known = self._drivers[specification.name] = (
+                described,
+                DescribedDrivers.of(described, self._clock),
+            )
+        return known[1]
+
     def discard(self, name: str) -> None:
         self._disks.pop(name, None)
+        self._drivers.pop(name, None)
         self._services.pop(name, None)
 
     async def aclose(self) -> None:
@@ -158,6 +174,12 @@ class SimulatedServices:
     @property
     def logs(self) -> NoLogs:
         return self._machines.logs
+
+    @property
+    def drivers(self) -> DescribedDrivers:
+        return (
+            self._machines.drivers(self._specification) if self._specification.model.drivers else NO_DRIVERS
+        )
 
     def cpus_of(self, cpuset: str) -> CPUSet:
         """The CPUs a container runs on: its own, or all of the node."""

@@ -262,7 +262,7 @@ def test_volumes_that_fail_hold_the_sandbox_back_until_they_are_ready() -> None:
     node.run_for(5)
     assert node.flush() == []
     node.held = set()
-    node.do(node.life.volumes_ready(node.now))
+    node.do(node.life.retry_start(node.now))
     assert node.flush() == ["sandbox", "start c 0"]
 
 
