@@ -352,6 +352,9 @@ def test_a_file_that_cannot_be_written_holds_the_set_back(delay: str) -> None:
         await scene.after_pass()
         await scene.after_pass()
         assert (scene.moves, scene.shown(pod)) == ([], "1-2,11-12")
+        assert scene.assigned(pod) == ("1-2,11" if delay == "0s" else "1-2,11-12"), (
+            "with a delay they are held"
+        )
         assert "FailedCPUSetNotice" in {reason for reason, _ in await scene.world.events("p")}
         (obstacle / "x").unlink()
         obstacle.rmdir()

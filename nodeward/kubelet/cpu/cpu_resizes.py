@@ -57,10 +57,16 @@ class CPUResizes:
         #: the CPU requests that were allocated, by pod UID and container name
         self._requests: dict[str, dict[str, Quantity]] = {}
 
-    def on_admitted(self, pod: Pod) -> None:
-        """Remember what a pod was allocated; go on with a resize that was under way when the kubelet stopped."""
+    def on_admitted(self, pod: Pod, *, has_run: bool) -> None:
+        """Remember what a pod was allocated.
+
+        has_run: it has exclusive CPUs from an earlier kubelet. A resize that was under way goes on, and its files are
+        written again: that kubelet may have stopped before it had written them.
+        """
         self._requests[pod.metadata.uid] = _cpu_requests(pod)
-        self._catch_up(pod)
+        if has_run and self._cpus.resizing is not None:
+            self._catch_up(pod)
+            self._notices.refresh(pod.metadata.uid)
 
     def forget(self, uid: str) -> None:
         """Forget a pod that has ended."""
@@ -152,11 +158,10 @@ class CPUResizes:
             for each in (*pod.spec.init_containers, *pod.spec.containers)
             if each.name in entries and len(entries[each.name]) != self._cpus.policy.exclusive_cpus(pod, each)
         ]
-        if changed and self._cpus.resizing is not None:
-            refusal = self._resize(pod, changed)
-            if refusal is not None:
-                shown = f"{pod.metadata.namespace}/{pod.metadata.name}"
-                LOG.warning("node %s: pod %s keeps the CPUs it has: %s", self._node, shown, refusal.message)
+        refusal = self._resize(pod, changed) if changed else None
+        if refusal is not None:
+            shown = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            LOG.warning("node %s: pod %s keeps the CPUs it has: %s", self._node, shown, refusal.message)
 
 
 def _cpu_requests(pod: Pod) -> dict[str, Quantity]:

@@ -38,8 +38,9 @@ class CPUSetNotices:
 
     def announce(self, uid: str, containers: Collection[str]) -> None:
         """Hold back the new sets of some containers until the pod's files show them."""
-        number = max((self._delays.announce(uid, name) for name in containers), default=0)
-        self._ask(uid, number, _FIRST_RETRY_NS)
+        for name in containers:
+            self._delays.announce(uid, name)
+        self._ask(uid, _FIRST_RETRY_NS)
 
     def refresh(self, uid: str) -> None:
         """Have a pod's files show its newest sets; nothing waits for it."""
@@ -55,9 +56,11 @@ class CPUSetNotices:
         for key in [key for key in self._noticed_ns if key[0] == uid]:
             del self._noticed_ns[key]
 
-    def _ask(self, uid: str, number: int, retry_ns: int) -> None:
+    def _ask(self, uid: str, retry_ns: int) -> None:
         self._last += 1
         asked = self._asked[uid] = self._last
+        # A write shows whatever was announced before it began.
+        number = self._delays.last_announced
         self._pods.refresh_own_fields(
             uid, lambda trouble: self._answered(uid, number, asked, retry_ns, trouble)
         )
@@ -80,7 +83,6 @@ class CPUSetNotices:
 
         def due() -> None:
             if self._asked.get(uid) == asked:
-                # What was announced meanwhile is shown by this write, too.
-                self._ask(uid, self._delays.last_announced, again)
+                self._ask(uid, again)
 
         self._wheel.at(self._clock.monotonic_ns() + retry_ns, due)

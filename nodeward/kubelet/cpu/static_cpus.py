@@ -118,7 +118,7 @@ class StaticCPUs:
         if refusal is None:
             try:
                 self._store.save(self.cpus.state)
-                self._resizes.on_admitted(pod)
+                self._resizes.on_admitted(pod, has_run=pod.metadata.uid in before.entries)
                 return None
             except OSError as error:
                 refusal = self._store.refusal(error)
@@ -272,9 +272,13 @@ class StaticCPUs:
             self._pods.sync(uid)
 
     def _is_held_back(self, move: ContainerMove) -> bool:
-        """Whether a container would lose CPUs before its file says so."""
+        """Whether a container waits for its delay, or would lose CPUs before its file says so."""
         resizing = self.cpus.resizing
-        if resizing is None or resizing.delays.is_written(move.uid, move.container):
+        if resizing is None:
+            return False
+        if resizing.delays.waiting(move.uid, move.container) is not None:
+            return True
+        if resizing.delays.is_written(move.uid, move.container):
             return False
         applied = self.cpus.applied(move.uid, move.container)
         return applied is None or not applied <= move.cpus
