@@ -462,6 +462,8 @@ class SimRuntime:
 
     def _usable(self, pod: SimPod, cpuset: str) -> str:
         """A list of CPUs in its shortest form. Raises `CPUSetError` if the pod's node has not all of them."""
+        if not cpuset:
+            return ""
         present = self._cpus.get(pod.node)
         return plain_cpuset(cpuset) if present is None else usable_cpuset(cpuset, present)
 
