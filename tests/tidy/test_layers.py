@@ -17,6 +17,7 @@ LAYERS = (
     ("scheduler",),
     ("machinery",),
     ("validation",),
+    ("cel",),
     ("rules", "store"),
     ("api", "features"),
     ("base",),

@@ -21,19 +21,19 @@ from nodeward.api.resource_v1 import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from nodeward.base.fielderror import FieldError, invalid, late, not_supported, required
+from nodeward.base.fielderror import FieldError, forbidden, invalid, late, not_supported, required
 from nodeward.base.fieldpath import ROOT, FieldPath
+from nodeward.cel.device import COST_LIMIT
 from nodeward.rules.names import dns_subdomain
 from nodeward.validation.checks import (
     check_immutable,
     check_kept,
     check_name,
     check_positive,
-    check_size,
 )
 from nodeward.validation.kinds import Step, changed, kind, made
 from nodeward.validation.pod.volume_claim import validate_template_metadata
-from nodeward.validation.resource.cel import check_cel
+from nodeward.validation.resource.cel import validate_derived_expression, validate_selector_expression
 from nodeward.validation.resource.names import (
     validate_driver_declared,
     validate_fully_qualified,
@@ -48,9 +48,11 @@ from nodeward.validation.validator import Validator
 REQUESTS_LIMIT: Final = 32
 CONFIG_LIMIT: Final = 32
 _SUBREQUESTS_LIMIT: Final = 8
-_EXPRESSION_LIMIT: Final = 10 * 1024
 _PARAMETERS_LIMIT: Final = 10 * 1024
 _ONE_REQUEST: Final = "exactly one of `exactly` or `firstAvailable` is required"
+_TOO_COSTLY: Final = (
+    "too complex, total cost of derived attribute CEL expressions in the claim exceeds cost limit"
+)
 _NO_REQUEST: Final = (
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 )
@@ -75,23 +77,29 @@ class RequestNames:
         return errors if is_known else [*errors, invalid(path, name, _NO_REQUEST)]
 
 
-def _constrained(claim: DeviceClaim) -> set[tuple[str, str]]:
-    """Which attribute of which request the claim's constraints look at; "" stands for every request."""
-    found: set[tuple[str, str]] = set()
-    for constraint in claim.constraints:
-        attribute = constraint.match_attribute
-        if attribute is None:
-            attribute = constraint.distinct_attribute
-        if attribute is not None:
-            found.update((request, attribute) for request in constraint.requests or [""])
-    return found
+class _DerivedAttributes:
+    """What the derived attributes of one claim are judged by.
+
+    `constrained`: which attribute of which request the claim's constraints look at; "" stands for every request.
+    `cost`: what all expressions together cost at most.
+    """
+
+    def __init__(self, claim: DeviceClaim) -> None:
+        self.constrained: set[tuple[str, str]] = set()
+        self.cost = 0
+        for constraint in claim.constraints:
+            attribute = constraint.match_attribute
+            if attribute is None:
+                attribute = constraint.distinct_attribute
+            if attribute is not None:
+                self.constrained.update((request, attribute) for request in constraint.requests or [""])
 
 
 def validate_device_claim(claim: DeviceClaim, path: FieldPath, ctx: Context) -> list[FieldError]:
-    names, constrained = RequestNames(claim), _constrained(claim)
+    names, derived = RequestNames(claim), _DerivedAttributes(claim)
 
     def request(item: DeviceRequest, at: FieldPath) -> list[FieldError]:
-        return _request(item, at, constrained, ctx)
+        return _request(item, at, derived, ctx)
 
     def constraint(item: DeviceConstraint, at: FieldPath) -> list[FieldError]:
         return _constraint(item, at, names, ctx)
@@ -104,11 +112,14 @@ def validate_device_claim(claim: DeviceClaim, path: FieldPath, ctx: Context) -> 
         claim.requests, REQUESTS_LIMIT, request, lambda item: item.name, path.child("requests")
     )
     errors += validate_list(claim.constraints, REQUESTS_LIMIT, constraint, path.child("constraints"))
-    return errors + validate_list(claim.config, CONFIG_LIMIT, config, path.child("config"))
+    errors += validate_list(claim.config, CONFIG_LIMIT, config, path.child("config"))
+    if derived.cost > COST_LIMIT:
+        errors.append(forbidden(path, _TOO_COSTLY))
+    return errors
 
 
 def _request(
-    request: DeviceRequest, path: FieldPath, constrained: set[tuple[str, str]], ctx: Context
+    request: DeviceRequest, path: FieldPath, derived: _DerivedAttributes, ctx: Context
 ) -> list[FieldError]:
     errors = validate_label(request.name, path.child("name"))
     for i, alternative in enumerate(request.first_available):
@@ -118,13 +129,13 @@ def _request(
         return [*errors, invalid(path, None, f"{_ONE_REQUEST}, but multiple fields are set")]
     if request.exactly is not None:
         at = path.child("exactly")
-        return errors + _wish(request.exactly, request.name, at, constrained, ctx)
+        return errors + _wish(request.exactly, request.name, at, derived, ctx)
     if not request.first_available:
         return [*errors, required(path, _ONE_REQUEST)]
 
     def sub(item: DeviceSubRequest, at: FieldPath) -> list[FieldError]:
         named = validate_label(item.name, at.child("name"))
-        return named + _wish(item, f"{request.name}/{item.name}", at, constrained, ctx)
+        return named + _wish(item, f"{request.name}/{item.name}", at, derived, ctx)
 
     at = path.child("firstAvailable")
     return errors + validate_set(request.first_available, _SUBREQUESTS_LIMIT, sub, lambda item: item.name, at)
@@ -134,19 +145,19 @@ def _wish(
     wish: ExactDeviceRequest | DeviceSubRequest,
     name: str,
     path: FieldPath,
-    constrained: set[tuple[str, str]],
+    derived: _DerivedAttributes,
     ctx: Context,
 ) -> list[FieldError]:
     errors: list[FieldError] = []
     if isinstance(wish, ExactDeviceRequest):
         errors += check_name(wish.device_class_name, path.child("deviceClassName"), dns_subdomain)
-    errors += validate_selectors(wish.selectors, path.child("selectors"))
+    errors += validate_selectors(wish.selectors, path.child("selectors"), ctx)
 
-    def derived(item: DeviceDerivedAttribute, at: FieldPath) -> list[FieldError]:
-        return _derived(item, name, at, constrained)
+    def attribute(item: DeviceDerivedAttribute, at: FieldPath) -> list[FieldError]:
+        return _derived(item, name, at, derived, ctx)
 
     at = path.child("derivedAttributes")
-    errors += validate_set(wish.derived_attributes, REQUESTS_LIMIT, derived, lambda item: item.name, at)
+    errors += validate_set(wish.derived_attributes, REQUESTS_LIMIT, attribute, lambda item: item.name, at)
     errors += _count(wish, path)
     for i, toleration in enumerate(wish.tolerations):
         errors += validate_device_toleration(toleration, path.child("tolerations").index(i), ctx)
@@ -166,14 +177,18 @@ def _count(wish: ExactDeviceRequest | DeviceSubRequest, path: FieldPath) -> list
 
 
 def _derived(
-    attribute: DeviceDerivedAttribute, request: str, path: FieldPath, constrained: set[tuple[str, str]]
+    attribute: DeviceDerivedAttribute,
+    request: str,
+    path: FieldPath,
+    derived: _DerivedAttributes,
+    ctx: Context,
 ) -> list[FieldError]:
     at, errors = path.child("name"), []
     if not attribute.name:
         errors.append(required(at))
     else:
         parent = request.partition("/")[0]
-        if not any((where, attribute.name) in constrained for where in ("", request, parent)):
+        if not any((where, attribute.name) in derived.constrained for where in ("", request, parent)):
             detail = (
                 "must be referenced by at least one matchAttribute or distinctAttribute constraint "
                 "targeting this request"
@@ -183,27 +198,23 @@ def _derived(
     at = path.child("expression")
     if not attribute.expression:
         return [*errors, required(at)]
-    return errors + validate_expression(attribute.expression, at)
+    faults, cost = validate_derived_expression(attribute.expression, at, ctx)
+    derived.cost += cost
+    return errors + faults
 
 
 def validate_selectors(
-    selectors: list[DeviceSelector], path: FieldPath, *, is_stored: bool = False
+    selectors: list[DeviceSelector], path: FieldPath, ctx: Context, *, is_stored: bool = False
 ) -> list[FieldError]:
     """Expressions that choose devices; stored ones were fine when they were new."""
 
     def selector(item: DeviceSelector, at: FieldPath) -> list[FieldError]:
         if item.cel is None:
             return [required(at.child("cel"))]
-        return [] if is_stored else validate_expression(item.cel.expression, at.child("cel", "expression"))
+        where = at.child("cel", "expression")
+        return [] if is_stored else validate_selector_expression(item.cel.expression, where, ctx)
 
     return validate_list(selectors, REQUESTS_LIMIT, selector, path)
-
-
-def validate_expression(expression: str, path: FieldPath) -> list[FieldError]:
-    if errors := check_size(expression, path, _EXPRESSION_LIMIT):
-        return errors
-    fault = check_cel(expression)
-    return [] if fault is None else [invalid(path, expression, fault)]
 
 
 def _constraint(

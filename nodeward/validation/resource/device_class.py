@@ -45,7 +45,7 @@ _CONDITIONS_LIMIT: Final = 8
 def _class(new: DeviceClass, old: DeviceClass | None, ctx: Context) -> list[FieldError]:
     spec = new.spec
     is_stored = old is not None and old.spec.selectors == spec.selectors
-    errors = validate_selectors(spec.selectors, _SPEC.child("selectors"), is_stored=is_stored)
+    errors = validate_selectors(spec.selectors, _SPEC.child("selectors"), ctx, is_stored=is_stored)
     is_kept = old is not None and old.spec.config == spec.config
 
     def config(item: DeviceClassConfiguration, at: FieldPath) -> list[FieldError]:
