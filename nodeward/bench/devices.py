@@ -8,7 +8,6 @@ that, the allocator alone.
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -26,6 +25,7 @@ from nodeward.cluster.description import ClusterDescription
 from nodeward.features import Gates
 from nodeward.machinery.client import Client
 from nodeward.machinery.clock import RealChance, RealClock
+from nodeward.machinery.garbage_collection import settle_garbage_collector
 from nodeward.machinery.informer import InformerFactory
 from nodeward.rules.devices.allocator import Allocated, PodAllocator
 from nodeward.rules.devices.allocator_features import AllocatorFeatures
@@ -107,7 +107,8 @@ async def _bound(client: Client, clock: RealClock, nodes: int, pods: Iterator[Po
     informers.informer(Pod, field_selector="spec.nodeName!=").add_handler(bound)
     watching = asyncio.create_task(informers.run())
     await informers.wait_synced()
-    gc.collect()
+    # As `nodeward up` does.
+    settle_garbage_collector()
     started, cpu = clock.monotonic_ns(), cpu_seconds()
 
     async def create() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
@@ -15,6 +14,7 @@ from nodeward.base.errors import ConfigError
 from nodeward.cli.up import loop_factory, stop_signal
 from nodeward.features import Gates
 from nodeward.machinery.clock import RealClock
+from nodeward.machinery.garbage_collection import settle_garbage_collector
 from nodeward.machinery.loop_watchdog import LoopWatchdog
 
 LOG = logging.getLogger(__name__)
@@ -49,10 +49,7 @@ async def _run(start: Callable[[AsyncExitStack], Coroutine[Any, Any, Awaitable[N
             print("stopped before it was ready", file=sys.stderr, flush=True)
             return _INTERRUPTED
         work = starting.result()
-        # Most objects live long: the garbage collector runs rarely, and never on those that exist already.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(50_000, 20, 50)
+        settle_garbage_collector()
         watchdog = LoopWatchdog(RealClock())
         watchdog.start()
         running.callback(watchdog.stop)

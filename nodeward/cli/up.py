@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import errno
-import gc
 import logging
 import os
 import shlex
@@ -32,6 +31,7 @@ from nodeward.base.errors import ConfigError
 from nodeward.cli.server_flags import ServerOptions, read_flags
 from nodeward.features import Gates
 from nodeward.machinery.clock import Clock, RealChance, RealClock
+from nodeward.machinery.garbage_collection import settle_garbage_collector
 from nodeward.machinery.loop_watchdog import LoopWatchdog
 from nodeward.machinery.serving.listener import bind
 
@@ -75,10 +75,7 @@ async def _serve(args: argparse.Namespace) -> int:
             print("stopped before it was ready", file=sys.stderr, flush=True)
             return _INTERRUPTED
         wanted, address, server = starting.result()
-        # Objects that exist now live as long as the process: the garbage collector skips them.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(50_000, 20, 50)
+        settle_garbage_collector()
         watchdog = LoopWatchdog(clock)
         watchdog.start()
         running.callback(watchdog.stop)
