@@ -10,7 +10,8 @@ What must stay true: every attempt ends in `Engine.finish` or `Engine.give_up`, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from nodeward.base.duration import SECOND_NS
@@ -21,7 +22,7 @@ from nodeward.scheduler.framework.plugin import CycleState
 from nodeward.scheduler.framework.status import SUCCESS, Status, failed
 from nodeward.scheduler.plugin_guard import guarded, guarded_wait
 
-#: Bindings under way at the same time. Pods that wait for a Permit plugin do not count.
+#: Bindings under way at the same time. Pods that wait for a Permit plugin, or for something outside, do not count.
 MOST: Final = 256
 
 
@@ -42,7 +43,7 @@ class Binder:
         self._on_bound, self._on_failed, self._on_broken = on_bound, on_failed, on_broken
         self._wake = wake
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._permits = 0
+        self._set_aside = 0
 
     @property
     def under_way(self) -> int:
@@ -50,7 +51,17 @@ class Binder:
 
     @property
     def has_room(self) -> bool:
-        return len(self._tasks) - self._permits < MOST
+        return len(self._tasks) - self._set_aside < MOST
+
+    @contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """While a binding waits for something outside, others may take its place."""
+        self._set_aside += 1
+        self._wake()
+        try:
+            yield
+        finally:
+            self._set_aside -= 1
 
     def start(self, attempt: Attempt) -> None:
         """Bind the pod of an attempt in a task of its own."""
@@ -92,11 +103,10 @@ class Binder:
         if waiting is None:
             return SUCCESS
         began_ns = self._engine.clock.monotonic_ns()
-        self._permits += 1
         try:
-            status = await waiting.verdict()
+            with self.set_aside():
+                status = await waiting.verdict()
         finally:
-            self._permits -= 1
             self._engine.waiting.remove(attempt.view.uid)
         seconds = (self._engine.clock.monotonic_ns() - began_ns) / SECOND_NS
         self._engine.metrics.permit_seconds.observe(seconds, status.code.value)

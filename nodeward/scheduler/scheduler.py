@@ -280,6 +280,7 @@ class Scheduler:
             filters=reach.filters,
             activate=activate,
             spawn=lambda pod, work: self._spawn(guarded_wait("working beside", pod.key, work)),
+            set_aside=lambda: self._binder.set_aside(),
             waiting=reach.waiting,
         )
 

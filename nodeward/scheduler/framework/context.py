@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +48,8 @@ class FrameworkHandle:
     activate: Callable[[PodView], None]
     #: (pod, work): run work that a pod leaves behind beside the scheduling loop; a failure is logged
     spawn: Callable[[PodView, Coroutine[Any, Any, None]], None]
+    #: entered by a PreBind plugin that waits for something outside: other pods are bound meanwhile
+    set_aside: Callable[[], AbstractContextManager[None]] = nullcontext
     #: pods that wait for a Permit plugin, to be allowed or rejected; None where nothing is bound
     waiting: WaitingPods | None = None
 

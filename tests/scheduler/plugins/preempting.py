@@ -70,7 +70,7 @@ class Cluster:
             lambda: self.filters,
             lambda view: self.activated.append(view.name),
             lambda _, work: work.close(),
-            self.waiting,
+            waiting=self.waiting,
         )
         self.plugins: list[Plugin] = [
             *(each(self.context(self.arguments.get(each.name))) for each in REGISTRY),

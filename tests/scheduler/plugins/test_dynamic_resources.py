@@ -14,6 +14,7 @@ from nodeward.machinery.client import PatchType
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.transport import Request, Response
 from nodeward.machinery.virtual_loop import run_virtual
+from nodeward.scheduler.binder import MOST
 from nodeward.scheduler.queue.queued_pod import Place
 from tests.controllers.cluster import Alter
 from tests.scheduler.plugins.devices import (
@@ -445,6 +446,10 @@ def test_a_pod_is_bound_once_the_binding_conditions_of_its_device_hold() -> None
         await report(world, "Attached")
         await world.pass_time(6)
         assert await world.where("p") == "n1"
+        labels = 'driver="gpu.example.com",profile="default-scheduler",status="success"'
+        text = world.scheduler.metrics.text().decode()
+        assert f"scheduler_dra_bindingconditions_allocations_total{{{labels}}} 1" in text
+        assert f"scheduler_dra_bindingconditions_wait_duration_seconds_count{{{labels}}} 1" in text
 
     played(main)
 
@@ -468,6 +473,26 @@ def test_a_device_that_fails_to_be_attached_is_released_and_another_is_tried() -
         assert await world.where("p") == "n1"
 
     played(main)
+
+
+def test_pods_that_wait_for_their_devices_do_not_keep_others_from_being_bound() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with cluster(clock) as world:
+            await world.add_nodes(node("n1", allocatable={"cpu": "4", "memory": "8Gi", "pods": "1000"}))
+            await add(world, device_class())
+            count = MOST + 10
+            for number in range(3):
+                slow = devices(100, bindingConditions=["Attached"], bindingFailureConditions=["Broken"])
+                await add(world, slice_of(slow, name=f"s{number}", pool=f"p{number}"))
+            await add(world, *(claim(name=f"c{number}") for number in range(count)))
+            await world.add_pods(*(using(f"p{number}", f"c{number}", cpu="1m") for number in range(count)))
+            await world.add_pods(using("plain"))
+            assert await world.where("plain") == "n1"
+            held = [await allocation(world, f"c{number}") for number in range(count)]
+            assert all(each is not None for each in held)
+            assert (await world.places())["p0"] == ""
+
+    run_virtual(main)
 
 
 async def report(world: Cluster, condition: str) -> None:

@@ -12,6 +12,8 @@ from typing import Final
 from nodeward.api.resource_v1 import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.timestamp import parse_rfc3339
+from nodeward.machinery.clock import Clock
+from nodeward.machinery.metrics import Counter, Histograms, exponential
 from nodeward.machinery.recorder import NORMAL
 from nodeward.scheduler.framework.context import PluginContext
 from nodeward.scheduler.framework.pod import PodView
@@ -34,6 +36,21 @@ class BindingConditions:
         self._timeout_seconds = BINDING_TIMEOUT_SECONDS if timeout is None else float(timeout)
         self._handle = context.handle
         self._claims = claims
+        self._allocations: Counter | None = None
+        self._seconds: Histograms | None = None
+        if context.handle is not None:
+            labels = ("profile", "driver", "status")
+            self._allocations = context.handle.metrics.counter(
+                "scheduler_dra_bindingconditions_allocations_total",
+                "Number of scheduling attempts in which devices with BindingConditions were used.",
+                labels,
+            )
+            self._seconds = context.handle.metrics.histogram(
+                "scheduler_dra_bindingconditions_wait_duration_seconds",
+                "Time in seconds that PreBind waited for BindingConditions.",
+                exponential(0.1, 2, 14),
+                labels,
+            )
 
     def may_become_true(self, claim: ResourceClaim) -> bool:
         """Tell whether an allocated claim is ready, or may be soon."""
@@ -47,14 +64,31 @@ class BindingConditions:
             return ""
         text = f"waiting for binding conditions for device on node {node}"
         handle.recorder.event(pod.pod, NORMAL, "BindingConditionsPending", text)
-        deadline_ns = handle.clock.monotonic_ns() + round(self._timeout_seconds * SECOND_NS)
+        started_ns = handle.clock.monotonic_ns()
+        with handle.set_aside():
+            fault = await self._wait(waiting, handle.clock, started_ns)
+        seconds = (handle.clock.monotonic_ns() - started_ns) / SECOND_NS
+        self._count(waiting, pod.pod.spec.scheduler_name, _outcome(fault), seconds)
+        return fault
+
+    async def _wait(self, waiting: list[ResourceClaim], clock: Clock, started_ns: int) -> str:
+        deadline_ns = started_ns + round(self._timeout_seconds * SECOND_NS)
         while True:
             fault, is_ready = self._look(waiting)
             if fault or is_ready:
                 return fault
-            if handle.clock.monotonic_ns() >= deadline_ns:
+            if clock.monotonic_ns() >= deadline_ns:
                 return _TIMEOUT
-            await handle.clock.sleep(LOOK_EVERY)
+            await clock.sleep(LOOK_EVERY)
+
+    def _count(self, waiting: list[ResourceClaim], profile: str, outcome: str, seconds: float) -> None:
+        if self._allocations is None or self._seconds is None:
+            return
+        for claim in waiting:
+            for result in claim.status.allocation.devices.results if claim.status.allocation else ():
+                self._seconds.observe(seconds, profile, result.driver, outcome)
+            for result in _conditional(claim):
+                self._allocations.inc(profile, result.driver, outcome)
 
     def _look(self, waiting: list[ResourceClaim]) -> tuple[str, bool]:
         for place, before in enumerate(waiting):
@@ -76,6 +110,14 @@ class BindingConditions:
             return False
         end_ns = parse_rfc3339(allocation.allocation_timestamp) + round(self._timeout_seconds * SECOND_NS)
         return any(_conditional(claim)) and end_ns < handle.clock.now_ns()
+
+
+def _outcome(fault: str) -> str:
+    """Return the label of metrics for what became of a wait."""
+    if not fault:
+        return "success"
+    known = {_TIMEOUT: "timeout", _FAILED: "failed"}
+    return next((label for text, label in known.items() if fault.startswith(text)), "error")
 
 
 def _conditional(claim: ResourceClaim) -> list[DeviceRequestAllocationResult]:

@@ -85,23 +85,25 @@ class VolumeBinder:
             return failed(str(error))
         try:
             async with self._handle.clock.timeout(self._timeout):
-                while True:
-                    row = table.row_of(reservation.node)
-                    node = table.node(row) if row is not None else None
-                    if node is None:
-                        return failed(f'binding volumes: failed to get node "{reservation.node}"')
-                    if table.pod(pod.uid) is None:
-                        return failed(
-                            f'binding volumes: pod does not exist any more: pod "{pod.name}" not found'
-                        )
-                    fault = self._look(reservation, node)
-                    if fault is None:
-                        return SUCCESS
-                    if fault:
-                        return failed(f"binding volumes: {fault}")
-                    await self._handle.clock.sleep(LOOK_EVERY)
+                with self._handle.set_aside():
+                    return await self._wait(pod, reservation, table)
         except TimeoutError:
             return failed("binding volumes: context deadline exceeded")
+
+    async def _wait(self, pod: PodView, reservation: VolumeReservation, table: NodeTable) -> Status:
+        while True:
+            row = table.row_of(reservation.node)
+            node = table.node(row) if row is not None else None
+            if node is None:
+                return failed(f'binding volumes: failed to get node "{reservation.node}"')
+            if table.pod(pod.uid) is None:
+                return failed(f'binding volumes: pod does not exist any more: pod "{pod.name}" not found')
+            fault = self._look(reservation, node)
+            if fault is None:
+                return SUCCESS
+            if fault:
+                return failed(f"binding volumes: {fault}")
+            await self._handle.clock.sleep(LOOK_EVERY)
 
     async def _write(self, reservation: VolumeReservation) -> None:
         client = self._handle.client
