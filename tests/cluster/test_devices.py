@@ -1,4 +1,7 @@
-"""Whole clusters with devices: every pod gets its own, and pods that end give their devices to those who wait."""
+"""Whole clusters with devices: every pod gets its own, and pods that end give their devices to those who wait.
+
+The driver has no part on the nodes: its slices say `skipNodeOperations` (KEP-5945).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ from tests.rules.devices.allocating import device_class, devices, exactly, slice
 
 NODES = 3
 PER_NODE = 2
+GATES = "DRAOptionalNodePreparation=true"
+POOL = Pool(name="a", nodes=NODES, feature_gates=GATES)
 
 
 def template() -> ResourceClaimTemplate:
@@ -28,7 +33,13 @@ def template() -> ResourceClaimTemplate:
 
 def slices() -> list[ResourceSlice]:
     return [
-        slice_of(devices(PER_NODE), name=f"s{number}", pool=f"a-{number}", nodeName=f"a-{number}")
+        slice_of(
+            devices(PER_NODE),
+            name=f"s{number}",
+            pool=f"a-{number}",
+            nodeName=f"a-{number}",
+            skipNodeOperations=True,
+        )
         for number in range(NODES)
     ]
 
@@ -60,7 +71,7 @@ async def holders(client: Client) -> Counter[tuple[str, str]]:
 
 def test_pods_of_a_job_pass_their_devices_on_until_all_have_run() -> None:
     async def main(clock: VirtualClock) -> None:
-        async with whole_cluster(clock, pools=(Pool(name="a", nodes=NODES),)) as cluster:
+        async with whole_cluster(clock, gates=GATES, pools=(POOL,)) as cluster:
             client = cluster.client("test")
             await clock.sleep(2)
             for each in (device_class(), template(), *slices()):
@@ -85,7 +96,7 @@ def test_pods_of_a_job_pass_their_devices_on_until_all_have_run() -> None:
 
 def test_a_restarted_scheduler_knows_which_devices_are_taken() -> None:
     async def main(clock: VirtualClock) -> None:
-        async with whole_cluster(clock, pools=(Pool(name="a", nodes=NODES),)) as cluster:
+        async with whole_cluster(clock, gates=GATES, pools=(POOL,)) as cluster:
             client = cluster.client("test")
             await clock.sleep(2)
             for each in (device_class(), template(), *slices()):
@@ -111,7 +122,7 @@ def test_a_restarted_scheduler_knows_which_devices_are_taken() -> None:
 
 def test_a_class_that_is_deleted_leaves_running_pods_alone() -> None:
     async def main(clock: VirtualClock) -> None:
-        async with whole_cluster(clock, pools=(Pool(name="a", nodes=NODES),)) as cluster:
+        async with whole_cluster(clock, gates=GATES, pools=(POOL,)) as cluster:
             client = cluster.client("test")
             await clock.sleep(2)
             for each in (device_class(), template(), *slices()):

@@ -102,7 +102,7 @@ class DRAScene:
 
     async def publish(self, skips: Said) -> None:
         """Say in the driver's slice what is skipped, in place of what it said before."""
-        said = {} if skips is None else {"skipNodeOperations": skips}
+        said: dict[str, Any] = {} if skips is None else {"skipNodeOperations": skips}
         names = [each.metadata.name for each in (await self.world.client.list(ResourceSlice)).items]
         if names:
             body = {"spec": {"skipNodeOperations": skips}}
