@@ -13,8 +13,8 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.kubelet.admitted_pods import AdmittedPods
 from nodeward.kubelet.disk import RealDisk
 from nodeward.kubelet.downward import AssignedCPUs, assigned_cpus_of, no_cpus
-from nodeward.kubelet.dra.described_drivers import NO_DRIVERS
 from nodeward.kubelet.dra.driver_plugin import NodeDrivers
+from nodeward.kubelet.dra.registered_drivers import RegisteredDrivers
 from nodeward.kubelet.environment import EnvironmentResolver, EnvironmentSources
 from nodeward.kubelet.hook_runner import HookRunner
 from nodeward.kubelet.log_files import container_log_path, pod_log_directory
@@ -51,7 +51,7 @@ class LocalMachine:
         self._root = root
         self._logs = logs or root / "logs" / "pods"
         self._assigned_cpus: AssignedCPUs = no_cpus
-        self._drivers: NodeDrivers = drivers or NO_DRIVERS
+        self._drivers: NodeDrivers = drivers or RegisteredDrivers(root, clock)
 
     def connect(self, current: Callable[[str], Pod | None], assigned_cpus: AssignedCPUs) -> None:
         """Nothing here looks for pods."""
@@ -74,7 +74,8 @@ class LocalMachine:
         """Keep the files: they are the operator's."""
 
     async def aclose(self) -> None:
-        """Nothing is under way here that the pod workers do not cancel."""
+        """Close the connections to drivers."""
+        await self._drivers.aclose()
 
 
 class LocalServices:

@@ -13,7 +13,7 @@ LAYERS = (
     ("cli", "web"),
     ("rehearsal", "bench"),
     ("cluster",),
-    ("apiserver", "kubelet", "controllers", "autoscaler"),
+    ("apiserver", "kubelet", "controllers", "autoscaler", "dra"),
     ("scheduler",),
     ("machinery",),
     ("validation",),

@@ -23,7 +23,6 @@ from typing import Final
 from nodeward.kubelet.dra.claim_info import PreparedDevice
 from nodeward.kubelet.dra.driver_plugin import (
     CALL_SECONDS,
-    DRA_SERVICES,
     ClaimReference,
     DriverError,
     PrepareAnswer,
@@ -33,6 +32,8 @@ from nodeward.machinery.clock import Clock
 #: Fails whenever it is called.
 ALWAYS: Final = -1
 _VENDOR_CLASS: Final = "device"
+#: What metrics call it, as a driver with the newest service.
+SIMULATED_SERVICE: Final = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ class DescribedDriver:
 
     @property
     def service(self) -> str:
-        return DRA_SERVICES["v1.DRAPlugin"]
+        return SIMULATED_SERVICE
 
     async def prepare(self, claims: Sequence[ClaimReference]) -> Mapping[str, PrepareAnswer]:
         told = self.description
@@ -121,6 +122,9 @@ class DescribedDrivers:
         return self._by_name.get(name)
 
     def stop(self) -> None:
+        """Nothing is looked for."""
+
+    async def aclose(self) -> None:
         """Nothing is connected."""
 
 

@@ -16,11 +16,6 @@ from typing import Final, NamedTuple, Protocol
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.dra.claim_info import PreparedDevice
 
-#: gRPC services by the version that drivers name them with; the kubelet's own order is of no importance.
-DRA_SERVICES: Final[Mapping[str, str]] = {
-    "v1.DRAPlugin": "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin",
-    "v1beta1.DRAPlugin": "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin",
-}
 OK: Final = "OK"
 #: How long a driver may take for a call.
 CALL_SECONDS: Final = 45.0
@@ -79,5 +74,9 @@ class NodeDrivers(Protocol):
         ...
 
     def stop(self) -> None:
-        """The kubelet stops: drop all connections."""
+        """The kubelet stops: look for no more drivers."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close all connections; drivers go on."""
         ...

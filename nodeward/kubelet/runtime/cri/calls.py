@@ -13,6 +13,7 @@ import grpc.aio
 
 from nodeward.base.errors import WorldError
 from nodeward.kubelet.runtime.cri.messages import message
+from nodeward.machinery.unix_grpc import status_name, unix_channel
 
 _IMAGE_CALLS: Final = frozenset({"ListImages", "ImageStatus", "PullImage"})
 _CALLS: Final = (
@@ -30,24 +31,12 @@ SANDBOX_SECONDS: Final = 240.0
 #: Big images over slow lines.
 PULL_SECONDS: Final = 3600.0
 
-_OPTIONS: Final = (
-    # The path of the socket is no host name, and some servers refuse a request that says so.
-    ("grpc.default_authority", "localhost"),
-    ("grpc.max_receive_message_length", 64 * 1024 * 1024),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.use_local_subchannel_pool", 1),
-)
-
 
 class CriError(WorldError):
     """The runtime refused, or did not answer. `details` is what it said."""
 
     def __init__(self, call: str, code: grpc.StatusCode, details: str) -> None:
-        name = "".join(part.capitalize() for part in code.name.split("_"))
-        super().__init__(f"rpc error: code = {name} desc = {details}")
+        super().__init__(f"rpc error: code = {status_name(code)} desc = {details}")
         self.call = call
         self.code = code
         self.details = details
@@ -70,7 +59,7 @@ class Calls:
     """A runtime to call."""
 
     def __init__(self, socket: str) -> None:
-        self._channel = grpc.aio.insecure_channel(f"unix:{socket}", options=_OPTIONS)
+        self._channel = unix_channel(socket)
         self._methods: dict[str, Any] = {}
         for name in _CALLS:
             service = "ImageService" if name in _IMAGE_CALLS else "RuntimeService"
