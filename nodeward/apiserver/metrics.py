@@ -49,6 +49,8 @@ _CONNECTING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
 _KNOWN_VERBS = frozenset({*_VERBS, "patch", "watch", "deletecollection", "put", "post", "head", "options"})
 
+_KNOWN_VERBS = frozenset({*_VERBS, "patch", "watch", "deletecollection", "put", "post", "head", "options"})
+
 #: label values -> value
 _Values = Mapping[tuple[str, ...], float]
 _Key = tuple[str, str, str, str, str, bool, bool, bool, bool]
