@@ -4,10 +4,10 @@ Called by the command line; creates them with `certificates.py`. The directory h
 authority, the server's certificate, the administrator's client certificate and the key that signs service-account
 tokens. Keys are ECDSA on P-256.
 
-What must stay true: files are 0600 and appear whole or not at all. Valid certificates are used as they are; one that
-expires soon, has the wrong host names or was signed by another authority is created again with the same authority. A
-file that cannot be read is an error that names it and is never overwritten: it may be the only copy. `cryptography` is
-imported on first use; the time is an argument.
+What must stay true: files are 0600 and appear whole or not at all; whenever a start is killed, the next one succeeds.
+Valid certificates are used as they are; one that expires soon, has the wrong host names or was signed by another
+authority is created again with the same authority. A file that cannot be read is an error that names it and is never
+overwritten: it may be the only copy. `cryptography` is imported on first use; the time is an argument.
 """
 
 from __future__ import annotations
@@ -133,18 +133,18 @@ class Pki:
     def _open_authority(self) -> _Authority:
         certificate_path, key_path = self.authority_path, self._directory / "ca.key"
         certificate, key = _read(certificate_path), _read(key_path)
-        if (certificate is None) != (key is None):
-            there, gone = (
-                (key_path, certificate_path) if certificate is None else (certificate_path, key_path)
-            )
+        if certificate is not None and key is None:
             raise ConfigError(
-                f"{there} is there but {gone} is not: put it back, or remove both to start anew"
+                f"{certificate_path} is there but {key_path} is not: put it back, or remove both to start anew"
             )
-        if certificate is None or key is None:
-            made = new_key()
-            signed = sign(CertificateSpec("kubernetes", is_authority=True), made, made, None, self._now)
-            certificate, key = certificate_pem(signed), key_pem(made)
+        if key is None:
+            key = key_pem(new_key())
             write_private(key_path, key)
+        if certificate is None:
+            # A start was killed between the two, or the certificate was lost: what the key has signed stays good.
+            made = load_key(key, key_path)
+            signed = sign(CertificateSpec("kubernetes", is_authority=True), made, made, None, self._now)
+            certificate = certificate_pem(signed)
             write_private(certificate_path, certificate)
         authority = _Authority(
             KeyPair(certificate, key, certificate_path, key_path),

@@ -34,6 +34,7 @@ from nodeward.machinery.clock import Clock, RealChance, RealClock
 from nodeward.machinery.garbage_collection import settle_garbage_collector
 from nodeward.machinery.loop_watchdog import LoopWatchdog
 from nodeward.machinery.serving.listener import bind
+from nodeward.store.sqlite_file import FileLock
 
 LOG = logging.getLogger(__name__)
 
@@ -101,6 +102,13 @@ async def _start(
     bound = _bind(args)
     running.callback(bound.close)
     _make_home(wanted.home)
+    if args.command == "up" or not wanted.store.is_shared:
+        # Several API servers may share an etcd and their certificates; everything else in the directory has one owner.
+        lock = FileLock(
+            wanted.home / "cluster", shown=wanted.home, instead="a directory of its own with --dir"
+        )
+        lock.acquire()
+        running.callback(lock.release)
     pki = Pki(wanted.home / "pki", clock.now_ns())
     host, port = _host(args), bound.getsockname()[1]
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

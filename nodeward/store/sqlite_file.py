@@ -84,10 +84,15 @@ def file_bytes(path: Path) -> int:
 
 
 class FileLock:
-    """An exclusive claim on a store's path, by way of a file next to it. The kernel drops it when we die."""
+    """An exclusive claim on a store's path, by way of a file next to it. The kernel drops it when we die.
 
-    def __init__(self, path: Path) -> None:
+    Whoever comes second is told that `shown` (the path, if nothing else is said) is in use, and to take `instead`.
+    """
+
+    def __init__(self, path: Path, *, shown: Path | None = None, instead: str = "a file of its own") -> None:
         self._path = path.with_name(path.name + ".lock")
+        self._shown = shown or path
+        self._instead = instead
         self._descriptor = -1
 
     def acquire(self) -> None:
@@ -103,8 +108,8 @@ class FileLock:
             holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(descriptor)
             raise StoreUnavailable(
-                f"{self._path.with_suffix('')} is in use by another server (process {holder}); "
-                "stop it, or give this one a file of its own"
+                f"{self._shown} is in use by another server (process {holder}); "
+                f"stop it, or give this one {self._instead}"
             ) from error
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)

@@ -153,12 +153,23 @@ def test_a_corrupt_file_is_named_and_kept(tmp_path: Path, name: str) -> None:
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["ca.crt", "ca.key"])
-def test_half_an_authority_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_authority_without_its_key_is_refused(tmp_path: Path) -> None:
     everything(tmp_path)
-    (tmp_path / name).unlink()
-    with pytest.raises(ConfigError, match=rf"is there but {tmp_path / name} is not"):
+    (tmp_path / "ca.key").unlink()
+    with pytest.raises(ConfigError, match=rf"is there but {tmp_path / 'ca.key'} is not"):
         Pki(tmp_path, NOW)
+
+
+def test_an_authority_without_its_certificate_signs_one_that_vouches_for_what_is_there(
+    tmp_path: Path,
+) -> None:
+    everything(tmp_path)
+    before = contents(tmp_path)
+    (tmp_path / "ca.crt").unlink()
+    everything(tmp_path)
+    assert {name: data for name, data in contents(tmp_path).items() if before[name] != data}.keys() == {
+        "ca.crt"
+    }
 
 
 def test_an_authority_whose_parts_do_not_belong_together_is_refused(tmp_path: Path) -> None:

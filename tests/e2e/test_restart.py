@@ -90,12 +90,14 @@ def test_an_open_watch_ends_in_good_order_when_the_server_stops(tmp_path: Path) 
         assert list(events) == []
 
 
-def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+def test_a_directory_in_use_is_refused_whatever_the_store(tmp_path: Path) -> None:
     with running_cluster(tmp_path, *STILL) as cluster:
-        said = refusal(tmp_path, "--port", "0")
+        before = (tmp_path / "kubeconfig").read_bytes()
+        said = refusal(tmp_path, "--port", "0", "--store", "memory")
+        assert (tmp_path / "kubeconfig").read_bytes() == before
         assert said == (
-            f"nodeward: {tmp_path / 'state.db'} is in use by another server (process {cluster.process.pid}); "
-            "stop it, or give this one a file of its own\n"
+            f"nodeward: {tmp_path} is in use by another server (process {cluster.process.pid}); "
+            "stop it, or give this one a directory of its own with --dir\n"
         )
         assert cluster.call("GET", "/version")[0] == 200
 
