@@ -434,6 +434,13 @@ COMMANDS: Final = (
         "which CPUs are held in a scale-down delay, until when. Nothing is changed.",
     ),
     Command(
+        "dra-driver",
+        "run a DRA driver for pretended devices (KEP-5945)",
+        "nodeward.cli.dra_driver",
+        node_flags.dra_driver_flags,
+        node_flags.DRA_DRIVER,
+    ),
+    Command(
         "report-readiness",
         "report one readiness condition of a node (side-car)",
         "nodeward.cli.report_readiness",

@@ -1,4 +1,4 @@
-"""The flags of the commands kubelet, fleet and controllers. Imports little, as `flags` does."""
+"""The flags of the commands kubelet, fleet, controllers and dra-driver. Imports little, as `flags` does."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from nodeward.cli.usual_flags import connection_flags, leader_flag, version_flag
 DEFAULT_HEALTHZ_PORT: Final = 10248
 DEFAULT_CONTROLLERS_PORT: Final = 10257
 DEFAULT_ROOT: Final = "/var/lib/kubelet"
+DEFAULT_CDI_DIR: Final = "/var/run/cdi"
 DEFAULT_FLEET_MAP: Final = "nodeward-fleet"
 
 KUBELET: Final = """\
@@ -31,6 +32,58 @@ FLEET: Final = """\
 Look at the nodes of a fleet and change them while it runs. All of it is in one
 ConfigMap, kube-system/nodeward-fleet, which kubectl edit changes as well; these
 commands write it anew, without its comments."""
+
+
+DRA_DRIVER: Final = """\
+Run a DRA driver for pretended devices, which a file describes (kind DeviceProfile).
+With --node it registers with the kubelet of that node and prepares claims by writing
+CDI files; without, it publishes the devices only. For any cluster and any kubelet.
+Ctrl-C stops it; published devices stay."""
+
+
+def dra_driver_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("profile", metavar="PROFILE.yaml", help="the driver's name and its devices")
+    connection_flags(parser)
+    parser.add_argument(
+        "--node",
+        default="",
+        metavar="NAME",
+        help="the node to serve (default: none, a driver without node part)",
+    )
+    parser.add_argument(
+        "--kubelet-dir", default="", metavar="DIR", help="where the kubelet of --node keeps its files"
+    )
+    parser.add_argument(
+        "--cdi-dir",
+        default=DEFAULT_CDI_DIR,
+        metavar="DIR",
+        help=f"where the container runtime looks for CDI files (default {DEFAULT_CDI_DIR})",
+    )
+    parser.add_argument(
+        "--slow", default="0s", metavar="DURATION", help="how long a preparation takes (default 0s)"
+    )
+    parser.add_argument(
+        "--fail-prepares",
+        type=int,
+        default=0,
+        metavar="N",
+        help="let the first N preparations fail; -1: all of them (default 0)",
+    )
+    parser.add_argument(
+        "--fail-unprepares",
+        type=int,
+        default=0,
+        metavar="N",
+        help="let the first N unpreparations fail; -1: all of them (default 0)",
+    )
+    parser.add_argument(
+        "--crash-in-prepare",
+        action="store_true",
+        help="kill the process in the middle of its first preparation; the next run goes on without",
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="count", default=0, help="log what happens; -vv: in more detail"
+    )
 
 
 def _map_flag(parser: argparse.ArgumentParser) -> None:

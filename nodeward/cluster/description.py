@@ -19,6 +19,7 @@ from nodeward.features.gates import parse
 from nodeward.kubelet.config.loading import load_tree
 from nodeward.kubelet.config.settings import KubeletSettings
 from nodeward.kubelet.cpu.topology import CPUDescription
+from nodeward.kubelet.dra.described_drivers import DriverDescription
 from nodeward.kubelet.runtime.behaviour import USUAL, Behaviour
 from nodeward.scheduler.settings import SchedulerSettings
 
@@ -50,6 +51,8 @@ class Pool:
     cpus: CPUDescription | None = None
     #: fields of a KubeletConfiguration; the gates are those of the pool
     kubelet: Mapping[str, Any] = field(default_factory=dict)
+    #: the DRA drivers of simulated nodes
+    drivers: tuple[DriverDescription, ...] = ()
     #: how simulated containers behave unless their pod says otherwise
     behaviour: Behaviour = USUAL
     #: how many kubelets an upgrade restarts at a time (0: a tenth of them), and the pause before the next ones

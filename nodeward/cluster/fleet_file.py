@@ -15,6 +15,8 @@ pools:
   cpu: {sockets: 2, numaPerSocket: 4, coresPerNuma: 16, threads: 2, uncore: 8, reserved: "0,64"}   # gives capacity.cpu
   kubelet: {nodeLeaseDurationSeconds: 40}     # fields of a KubeletConfiguration
   behaviour: start-delay=1s                   # of simulated containers
+  drivers:                                    # DRA drivers of simulated nodes; prepareTime, failPrepares, absent, ...
+  - {name: gpu.example.com, prepareTime: 2s}
   rollout: {atOnce: 10, pause: 5s}            # how an upgrade goes: so many kubelets, a pause, the next ones
 nodes:                                        # those with which something is the matter
 - name: blue-3
@@ -46,6 +48,7 @@ from nodeward.kubelet.config.loading import load_tree
 from nodeward.kubelet.config.reading import cleaned
 from nodeward.kubelet.config.shape import ListOf, MapOf, Part, Plain
 from nodeward.kubelet.cpu.topology import COUNTS, CPUDescription
+from nodeward.kubelet.dra.described_drivers import DriverDescription
 from nodeward.kubelet.runtime.behaviour import USUAL, parse
 
 API_VERSION: Final = "nodeward.dev/v1alpha1"
@@ -53,6 +56,17 @@ KIND: Final = "Fleet"
 #: More nodes than this in one pool are a slip of the finger.
 MOST_NODES: Final = 100_000
 
+#: How the DRA drivers of simulated nodes are described; read by `DriverDescription`.
+_DRIVER: Final = Part(
+    {
+        "name": Plain.TEXT,
+        "prepareTime": Plain.SPAN,
+        "unprepareTime": Plain.SPAN,
+        "failPrepares": Plain.INT32,
+        "failUnprepares": Plain.INT32,
+        "absent": Plain.TRUTH,
+    }
+)
 _POOL: Final = Part(
     {
         "name": Plain.TEXT,
@@ -68,6 +82,7 @@ _POOL: Final = Part(
         # Read by the kubelet's own rules.
         "kubelet": Plain.MAP,
         "behaviour": Plain.TEXT,
+        "drivers": ListOf(_DRIVER),
         "rollout": Part({"atOnce": Plain.INT32, "pause": Plain.SPAN}),
     }
 )
@@ -203,6 +218,7 @@ def _pool(tree: Mapping[str, Any], document: YamlDocument, at: str, version: str
         capacity={key: Quantity.from_json(value) for key, value in tree.get("capacity", {}).items()},
         cpus=cpus,
         kubelet=kubelet,
+        drivers=_drivers(tree, runtime, at, problems),
         behaviour=behaviour,
         at_once=at_once,
         pause_ns=pause_ns,
@@ -235,6 +251,30 @@ def _cpus(tree: Mapping[str, Any], runtime: str, at: str, problems: Problems) ->
             f"{at}.cpu.reserved is {cpus.reserved}; leave one of the two out",
         )
     return cpus
+
+
+def _drivers(
+    tree: Mapping[str, Any], runtime: str, at: str, problems: Problems
+) -> tuple[DriverDescription, ...]:
+    """The DRA drivers of a pool's nodes."""
+    given = tree.get("drivers", ())
+    if given and runtime != "sim":
+        problems.say(
+            f"{at}.drivers",
+            f"only those of simulated nodes are described; with runtime {runtime} they register",
+        )
+    found: dict[str, DriverDescription] = {}
+    for place, each in enumerate(given):
+        try:
+            driver = DriverDescription.read(each)
+        except ConfigError as error:
+            field, _, what = str(error).partition(": ")
+            problems.say(f"{at}.drivers[{place}].{field}", what)
+            continue
+        if driver.name in found:
+            problems.wrong(f"{at}.drivers[{place}].name", driver.name, "another driver has this name")
+        found[driver.name] = driver
+    return tuple(found.values())
 
 
 def _gates(version: str, gates: Mapping[str, bool], at: str, problems: Problems) -> Gates | None:

@@ -53,6 +53,7 @@ def models(pool: Pool, runtime: Runtime, *, endpoint_port: int = 0) -> tuple[Nod
             labels=MappingProxyType({**pool.labels, **({ZONE_LABEL: zone} if zone else {})}),
             capacity=capacity,
             cpus=topology,
+            drivers=pool.drivers,
             kernel_version="6.1.0",
             os_image="Nodeward (simulated)" if pool.runtime == "sim" else "Nodeward",
             runtime_version=runtime.version,

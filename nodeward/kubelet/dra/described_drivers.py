@@ -18,8 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
+from nodeward.base.duration import SECOND_NS
+from nodeward.base.errors import ConfigError
 from nodeward.kubelet.dra.claim_info import PreparedDevice
 from nodeward.kubelet.dra.driver_plugin import (
     CALL_SECONDS,
@@ -32,6 +34,7 @@ from nodeward.machinery.clock import Clock
 #: Fails whenever it is called.
 ALWAYS: Final = -1
 _VENDOR_CLASS: Final = "device"
+_LONGEST_NAME: Final = 63
 #: What metrics call it, as a driver with the newest service.
 SIMULATED_SERVICE: Final = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
 
@@ -48,6 +51,31 @@ class DriverDescription:
     failing_unprepares: int = 0
     #: it is not on the node
     is_absent: bool = False
+
+    @classmethod
+    def read(cls, tree: Mapping[str, Any]) -> DriverDescription:
+        """Read the description in a Fleet file, whose times are in nanoseconds by then. Raises `ConfigError`."""
+        for name in ("failPrepares", "failUnprepares"):
+            if tree.get(name, 0) < ALWAYS:
+                raise ConfigError(
+                    f"{name}: Invalid value: {tree[name]}: want a number of calls, or {ALWAYS} for all"
+                )
+        for name in ("prepareTime", "unprepareTime"):
+            if tree.get(name, 0) < 0:
+                raise ConfigError(f"{name}: want no time less than 0s")
+        name = tree.get("name", "")
+        if not 0 < len(name) <= _LONGEST_NAME:
+            raise ConfigError(
+                f"name: Invalid value: {name!r}: want the name of a driver, like gpu.example.com"
+            )
+        return cls(
+            name=name,
+            prepare_seconds=tree.get("prepareTime", 0) / SECOND_NS,
+            unprepare_seconds=tree.get("unprepareTime", 0) / SECOND_NS,
+            failing_prepares=tree.get("failPrepares", 0),
+            failing_unprepares=tree.get("failUnprepares", 0),
+            is_absent=tree.get("absent", False),
+        )
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -45,7 +45,7 @@ async def _fail_to_end(claim: DriverClaim) -> None:
     raise RuntimeError("the simulated driver fails")
 
 
-def over_grpc(version: str) -> Callable[..., object]:
+def over_grpc(version: str) -> Callable[..., AbstractAsyncContextManager[DriverPlugin]]:
     @asynccontextmanager
     async def ground(*, fails: bool) -> AsyncIterator[DriverPlugin]:
         with tempfile.TemporaryDirectory() as root:
@@ -67,7 +67,7 @@ def over_grpc(version: str) -> Callable[..., object]:
     return ground
 
 
-GROUNDS = {
+GROUNDS: dict[str, Callable[..., AbstractAsyncContextManager[DriverPlugin]]] = {
     "described": described,
     "v1": over_grpc("v1.DRAPlugin"),
     "v1beta1": over_grpc("v1beta1.DRAPlugin"),
@@ -80,7 +80,7 @@ def on_driver(request: pytest.FixtureRequest) -> Callable[..., None]:
 
     def run(act: Callable[[DriverPlugin], Awaitable[None]], *, fails: bool = False) -> None:
         async def main() -> None:
-            async with GROUNDS[request.param](fails=fails) as driver:  # type: ignore[operator]
+            async with GROUNDS[request.param](fails=fails) as driver:
                 await act(driver)
 
         asyncio.run(main())

@@ -1,0 +1,108 @@
+"""Publishes the devices of a driver as ResourceSlices and keeps them as they should be.
+
+A driver without a node part needs nothing else (KEP-5945). In goes a profile, out come slices of at most 128 devices.
+A pool whose devices change gets a new generation, in all of its slices, so that nobody allocates from half of it.
+
+What must stay true: slices that are right are not written; only slices of this driver, and of this node if it has a
+node part, are changed or deleted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from nodeward.api.meta import ObjectMeta
+from nodeward.api.resource_v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
+from nodeward.dra.device_profile import DevicePool, DeviceProfile
+from nodeward.machinery.client import Client
+
+LOG: Final = logging.getLogger(__name__)
+
+#: As the API allows it; half as many where devices have taints or take from counters.
+DEVICES_PER_SLICE: Final = 128
+_LONGEST_NAME: Final = 200
+
+
+class SlicePublisher:
+    """Publishes for one driver; `node` is the node of a driver with a node part."""
+
+    def __init__(self, client: Client, node: str = "") -> None:
+        self._client = client
+        self._node = node
+
+    async def publish(self, profile: DeviceProfile) -> int:
+        """Make the slices in the API those of a profile; return how many were written or deleted."""
+        present = await self._present(profile.driver)
+        written, kept = 0, set[str]()
+        for pool in profile.pools:
+            mine = {each.metadata.name: each for each in present if each.spec.pool.name == pool.name}
+            wanted = _slices(profile, pool)
+            kept.update(wanted)
+            if {name: _said(each.spec) for name, each in mine.items()} == {
+                name: _said(spec) for name, spec in wanted.items()
+            }:
+                continue
+            generation = max((each.spec.pool.generation for each in mine.values()), default=0) + 1
+            for name, spec in wanted.items():
+                spec.pool.generation = generation
+                written += 1
+                await self._write(name, spec, mine.get(name))
+        for each in present:
+            if each.metadata.name not in kept:
+                written += 1
+                await self._client.delete(ResourceSlice, each.metadata.name)
+        if written:
+            LOG.info("driver %s: %d slices written", profile.driver, written)
+        return written
+
+    async def withdraw(self, driver: str) -> None:
+        """Delete all slices: nothing can be allocated from the driver any more."""
+        for each in await self._present(driver):
+            await self._client.delete(ResourceSlice, each.metadata.name)
+
+    async def _present(self, driver: str) -> Sequence[ResourceSlice]:
+        selector = f"spec.driver={driver}" + (f",spec.nodeName={self._node}" if self._node else "")
+        return (await self._client.list(ResourceSlice, field_selector=selector)).items
+
+    async def _write(self, name: str, spec: ResourceSliceSpec, before: ResourceSlice | None) -> None:
+        if before is None:
+            await self._client.create(ResourceSlice(metadata=ObjectMeta(name=name), spec=spec))
+        else:
+            await self._client.update(replace(before, spec=spec))
+
+
+def _slices(profile: DeviceProfile, pool: DevicePool) -> dict[str, ResourceSliceSpec]:
+    """Return the slices of a pool by name; their generation is still to be said."""
+    size = DEVICES_PER_SLICE
+    if any(each.taints or each.consumes_counters for each in pool.devices):
+        size //= 2
+    parts: list[tuple[Device, ...]] = [
+        pool.devices[start : start + size] for start in range(0, len(pool.devices), size)
+    ]
+    return {
+        _name(profile.driver, pool, number): replace(
+            pool.place,
+            driver=profile.driver,
+            pool=ResourcePool(name=pool.name, resource_slice_count=len(parts)),
+            devices=[*devices],
+            skip_node_operations=profile.skip_node_operations,
+        )
+        for number, devices in enumerate(parts)
+    }
+
+
+def _name(driver: str, pool: DevicePool, number: int) -> str:
+    """Name a slice after pool and driver; a hash keeps names apart that were cut or have other characters."""
+    whole = f"{pool.name}/{driver}"
+    digest = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    return f"{whole.replace('/', '-')[:_LONGEST_NAME].strip('-.')}-{digest}-{number}"
+
+
+def _said(spec: ResourceSliceSpec) -> ResourceSliceSpec:
+    """What a slice says, whatever its generation."""
+    return replace(spec, pool=replace(spec.pool, generation=0))
