@@ -43,7 +43,7 @@ _NUMBER: Final = "{n}"
 
 
 @dataclass(frozen=True, slots=True)
-class DevicePool:
+class ProfilePool:
     """Devices that are published together; `place` has what a slice says of the nodes that can use them."""
 
     name: str
@@ -56,7 +56,7 @@ class DeviceProfile:
     """What a driver has to offer."""
 
     driver: str
-    pools: tuple[DevicePool, ...]
+    pools: tuple[ProfilePool, ...]
     skip_node_operations: bool | list[str] | None = None
 
 
@@ -96,8 +96,8 @@ def load_profile(text: bytes, shown: str, node: str = "") -> DeviceProfile:
     return DeviceProfile(driver, tuple(made), skips)
 
 
-def _pool(tree: Any, at: str, node: str, problems: Problems) -> DevicePool:
-    nothing = DevicePool("", (), ResourceSliceSpec())
+def _pool(tree: Any, at: str, node: str, problems: Problems) -> ProfilePool:
+    nothing = ProfilePool("", (), ResourceSliceSpec())
     if not isinstance(tree, dict):
         problems.wrong(at, tree, "want a map with name, count and device")
         return nothing
@@ -119,7 +119,7 @@ def _pool(tree: Any, at: str, node: str, problems: Problems) -> DevicePool:
     named = {"name": f"device-{_NUMBER}", **device}
     try:
         devices = tuple(from_tree(_numbered(named, number), Device) for number in range(count))
-        return DevicePool(name, devices, from_tree(place, ResourceSliceSpec))
+        return ProfilePool(name, devices, from_tree(place, ResourceSliceSpec))
     except (msgspec.ValidationError, ValueError) as error:
         problems.say(at, str(error))
         return nothing

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from nodeward.api.meta import ObjectMeta
 from nodeward.api.resource_v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
-from nodeward.dra.device_profile import DevicePool, DeviceProfile
+from nodeward.dra.device_profile import ProfilePool, DeviceProfile
 from nodeward.machinery.client import Client
 
 LOG: Final = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class SlicePublisher:
             await self._client.update(replace(before, spec=spec))
 
 
-def _slices(profile: DeviceProfile, pool: DevicePool) -> dict[str, ResourceSliceSpec]:
+def _slices(profile: DeviceProfile, pool: ProfilePool) -> dict[str, ResourceSliceSpec]:
     """Return the slices of a pool by name; their generation is still to be said."""
     size = DEVICES_PER_SLICE
     if any(each.taints or each.consumes_counters for each in pool.devices):
@@ -96,7 +96,7 @@ def _slices(profile: DeviceProfile, pool: DevicePool) -> dict[str, ResourceSlice
     }
 
 
-def _name(driver: str, pool: DevicePool, number: int) -> str:
+def _name(driver: str, pool: ProfilePool, number: int) -> str:
     """Name a slice after pool and driver; a hash keeps names apart that were cut or have other characters."""
     whole = f"{pool.name}/{driver}"
     digest = hashlib.sha256(whole.encode()).hexdigest()[:8]

@@ -1,8 +1,7 @@
-"""Pods whose claims are read before they are admitted: a kubelet that cannot skip node operations refuses those that
-need it (KEP-5945).
+"""Read the claims of a pod before the pod is admitted, so that its node features are known (KEP-5945).
 
-The pod manager hands in such a pod and admits it when it comes back with its claims. Versions that come meanwhile
-replace it.
+A kubelet that cannot skip node operations refuses pods whose claims need that. The pod manager hands in such a pod and
+admits it when it comes back with its claims. Versions that come meanwhile replace it.
 
 What must stay true: a pod comes back once, in its newest version, unless it or its kubelet is gone by then; claims that
 cannot be read do not hold up admission, as they are checked again before the pod starts.

@@ -45,7 +45,7 @@ DRA_SERVICES: Final[Mapping[str, str]] = {
     "v1beta1.DRAPlugin": "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin",
 }
 
-_CLASSES: Final = message_classes("nodeward.dra", _MESSAGES)
+_CLASSES: Final = message_classes("dra_plugin", _MESSAGES)
 
 
 def dra_message(name: str) -> Any:

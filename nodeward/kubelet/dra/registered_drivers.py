@@ -172,11 +172,13 @@ class RegisteredDrivers:
             raise
         plugin = GrpcPlugin(endpoint, version)
         self._plugins.setdefault(info.name, []).append(plugin)
+        is_told = False
         try:
             await client.notify("")
-        except BaseException:
-            self._remove(info.name, plugin)
-            raise
+            is_told = True
+        finally:
+            if not is_told:
+                self._remove(info.name, plugin)
         socket.driver, socket.plugin, socket.failures = info.name, plugin, 0
         LOG.info("DRA driver %s at %s is registered with service %s", info.name, endpoint, version)
         self._registered(info.name)
