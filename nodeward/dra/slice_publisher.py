@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from nodeward.api.meta import ObjectMeta
 from nodeward.api.resource_v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
-from nodeward.dra.device_profile import ProfilePool, DeviceProfile
+from nodeward.dra.device_profile import DeviceProfile, ProfilePool
 from nodeward.machinery.client import Client
 
 LOG: Final = logging.getLogger(__name__)
