@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nodeward.base.cpuset import CPUSet
 from nodeward.kubelet.cpu.topology import CPUDescription, CPUInfo, CPUTopology
@@ -69,6 +72,37 @@ def test_a_machine_is_read_as_it_is_described(tmp_path: Path, description: CPUDe
         wanted.core_count,
         wanted.socket_count,
     )
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    sockets=st.integers(1, 3),
+    numa=st.integers(1, 3),
+    caches=st.integers(2, 3),
+    uncore=st.integers(0, 2),
+    threads=st.integers(1, 2),
+    gone=st.frozensets(st.integers(0, 100), max_size=20),
+)
+def test_any_machine_is_read_as_it_is_described_without_what_is_offline(
+    sockets: int, numa: int, caches: int, uncore: int, threads: int, gone: frozenset[int]
+) -> None:
+    # A cache that a whole NUMA node shares is none of its own: there are at least two, or no files about them.
+    cores = caches * max(uncore, 1)
+    topology = CPUDescription(sockets, numa, cores, threads, uncore).topology()
+    left = topology.all_cpus - CPUSet(gone) or topology.all_cpus
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
+        described(root, topology, with_caches=uncore > 0)
+        write(root, {"cpu/online": left})
+        found = read_topology(root, ALL)
+    assert found.all_cpus == left
+    assert found.cpu_count == len(left)
+    for cpu, info in found.details.items():
+        wanted = topology.details[cpu]
+        assert (info.socket, info.numa_node) == (wanted.socket, wanted.numa_node)
+        siblings = CPUSet.from_bits(topology.cores[wanted.core].bits) & left
+        assert CPUSet.from_bits(found.cores[info.core].bits) == siblings
+        assert info.core == min(siblings)
 
 
 def test_a_cache_of_a_whole_numa_node_is_no_uncore_cache(tmp_path: Path) -> None:
