@@ -6,6 +6,7 @@ Plain records, changed by `runtime` alone; everything in them can be found again
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -43,6 +44,11 @@ class BookedContainer:
     execs: list[ProcessExec] = field(default_factory=list)
     #: it has ended, or will never run
     over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def while_entering(self) -> AbstractAsyncContextManager[None]:
+        """Return what is held while a command starts in it: without a cgroup it would keep CPUs from before a move."""
+        has_cgroup = self.plan is not None and bool(self.plan.get("cgroup"))
+        return nullcontext() if has_cgroup else self.pinning
 
     def signal(self, number: int) -> None:
         if self.watch is not None:

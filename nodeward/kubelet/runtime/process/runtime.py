@@ -274,8 +274,7 @@ class ProcessRuntime:
         found = pod.latest(request.container) if pod is not None else None
         if found is None or found.started is None or found.exited is not None:
             raise WorldError(f"container {request.container!r} does not run")
-        # A command that starts while its container is moved would take the old CPUs along.
-        async with found.pinning:
+        async with found.while_entering():
             session = await start_exec(
                 self._clock, request, found.directory, found.started["pid"], self._has_pidfd
             )
