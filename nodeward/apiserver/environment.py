@@ -5,8 +5,11 @@ Made by `server.py`. Reads through `peek` never wait: they see the watch caches 
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import Final, TypeVar, cast
+
+import msgspec
 
 from nodeward.api.codec import decoder
 from nodeward.api.context import Context
@@ -18,6 +21,8 @@ from nodeward.apiserver.large_bodies import BodyWorker, OnLoop
 from nodeward.base.timestamp import rfc3339
 from nodeward.features import FRAMEWORK, Framework, Gates
 from nodeward.machinery.clock import Chance, Clock
+
+LOG: Final = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -70,14 +75,22 @@ class Environment:
         if not cache.objects:
             return []
         prefix = f"{namespace}/" if namespace and kind.is_namespaced else ""
-        return [self._open(kind, type_, key, cache.objects[key]) for key in cache.keys(prefix)]
+        found = [self._open(kind, type_, key, cache.objects[key]) for key in cache.keys(prefix)]
+        return [each for each in found if each is not None]
 
-    def _open(self, kind: Kind, type_: type[K], key: str, item: Item) -> K:
-        """Decode an item, or return the decoded one: admission reads the same few objects again and again."""
+    def _open(self, kind: Kind, type_: type[K], key: str, item: Item) -> K | None:
+        """Decode an item, or return the decoded one: admission reads the same few objects again and again.
+
+        None: what is stored cannot be decoded, so nobody can go by it.
+        """
         known = self._peeked.get((kind, key))
         if known is not None and known[0] is item:
             return cast(K, known[1])
-        obj = decoder(type_).decode(item.data)
+        try:
+            obj = decoder(type_).decode(item.data)
+        except msgspec.DecodeError as error:
+            LOG.error("the stored %s %s cannot be decoded and counts for nothing: %s", kind.name, key, error)
+            return None
         if len(item.data) <= LONGEST_PEEKED:
             if len(self._peeked) >= PEEKED:
                 self._peeked.clear()

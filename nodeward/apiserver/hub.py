@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from nodeward.api.errors import timeout, too_large_resource_version, unavailable
 from nodeward.api.scheme import Kind, Scheme
 from nodeward.apiserver.cache import ResourceCache, ResourceChange
+from nodeward.apiserver.quarantine import Quarantine
 from nodeward.apiserver.store_health import StoreHealth
 from nodeward.base.errors import NodewardError
 from nodeward.base.invariant import invariant
@@ -67,6 +68,7 @@ class Hub:
         """Make empty caches. `readers`: per kind, converts stored bytes to what this server's version shows."""
         self.store = store
         self.health = StoreHealth(store, clock)
+        self.quarantine = Quarantine()
         self._readers = readers or {}
         self.revision = 0
         self._clock = clock
@@ -118,7 +120,7 @@ class Hub:
         found: dict[str, list[tuple[str, bytes, int]]] = {name: [] for name in self._caches}
         for item in page.items:
             name, key = self._split(item.key)
-            if name in found:
+            if name in found and self.quarantine.admits(item.key, key, item.value):
                 found[name].append((key, item.value, item.mod_revision))
         return found
 
@@ -271,6 +273,10 @@ class Hub:
             cache = self._caches.get(name)
             if cache is None:
                 continue
+            if event.value is None:
+                self.quarantine.found.pop(event.key, None)
+            elif not self.quarantine.admits(event.key, key, event.value):
+                continue  # what was there before is served on
             change = cache.apply(key, event.value, event.revision)
             if change is not None:
                 touched.setdefault(name, []).append(change)

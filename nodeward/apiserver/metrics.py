@@ -106,6 +106,7 @@ class ApiServerMetrics:
         self._streamed: dict[tuple[str, str], float] = {}
         self._objects: _Values = {}
         self._storage_bytes = 0
+        self._broken_objects = 0
         self._gates: _Values = {}
         self._version: tuple[str, ...] = ()
 
@@ -164,9 +165,10 @@ class ApiServerMetrics:
 
     # -- settings
 
-    def set_objects(self, counts: dict[tuple[str, str], int], store_bytes: int) -> None:
+    def set_objects(self, counts: dict[tuple[str, str], int], store_bytes: int, broken: int = 0) -> None:
         self._objects = {key: float(count) for key, count in counts.items()}
         self._storage_bytes = store_bytes
+        self._broken_objects = broken
 
     def set_gates(self, gates: list[tuple[str, str, bool]], version: str, min_compatibility: str) -> None:
         self._gates = {(name, stage): float(is_on) for name, stage, is_on in gates}
@@ -237,6 +239,8 @@ class ApiServerMetrics:
         )
         storage: _Values = {("",): float(self._storage_bytes)}
         yield "apiserver_storage_size_bytes", "Bytes the store holds.", ("storage_cluster_id",), storage
+        broken: _Values = {(): float(self._broken_objects)}
+        yield "nodeward_storage_broken_objects", "Stored objects that are broken and not served.", (), broken
         yield "kubernetes_feature_enabled", "Feature gates, 1 for on.", ("name", "stage"), self._gates
         versions = ("component", "binary", "emulation", "min_compat")
         yield "version_info", "Versions of this component.", versions, {self._version: 1.0}

@@ -8,9 +8,12 @@ What must stay true: no other module turns a request into a user or allows one.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
+
+import msgspec
 
 from nodeward.api.codec import decoder
 from nodeward.api.core_v1.cluster import Secret, ServiceAccount
@@ -37,6 +40,8 @@ from nodeward.apiserver.environment import Environment
 from nodeward.apiserver.request import Call
 from nodeward.base.timestamp import parse_rfc3339
 from nodeward.machinery.serving.connection import Peer
+
+LOG: Final = logging.getLogger(__name__)
 
 _LOOKUPS: dict[str, type[KubeObject]] = {
     "ServiceAccount": ServiceAccount,
@@ -184,8 +189,17 @@ class _Follower:
         cache = env.hub.cache(self._kind)
         for item in cache.items():
             if only in item:
-                upsert(self._decode(item.data))
+                self._take(item.data)
         cache.watch(self)
+
+    def _take(self, data: bytes) -> None:
+        try:
+            obj = self._decode(data)
+        except msgspec.DecodeError as error:
+            # Nothing is granted by what cannot be read.
+            LOG.error("a stored %s cannot be decoded and has no effect: %s", self._kind.name, error)
+        else:
+            self._upsert(obj)
 
     def changed(self, batch: ChangeBatch) -> None:
         for change in batch.changes:
@@ -193,7 +207,7 @@ class _Follower:
                 namespace, _, name = change.key.rpartition("/")
                 self._remove(self._kind.name, namespace, name)
             elif self._only in change.item:
-                self._upsert(self._decode(change.item.data))
+                self._take(change.item.data)
 
     def relisted(self, batch: ChangeBatch) -> None:
         self.changed(batch)

@@ -210,7 +210,7 @@ class ApiServer:
             for kind in self._settings.scheme.kinds
             if kind.is_stored and not kind.stored_as
         }
-        self.metrics.set_objects(counts, await self._store.size())
+        self.metrics.set_objects(counts, await self._store.size(), len(self.hub.quarantine.found))
 
 
 def _one_before(version: str) -> str:
