@@ -29,10 +29,10 @@ from nodeward.machinery.garbage_collection import settle_garbage_collector
 from nodeward.machinery.informer import InformerFactory
 from nodeward.rules.devices.allocator import Allocated, PodAllocator
 from nodeward.rules.devices.allocator_features import AllocatorFeatures
-from nodeward.rules.devices.cel_expressions import CelDeviceExpressions
 from nodeward.rules.devices.in_use import DevicesInUse
 from nodeward.rules.devices.inventory import Inventory
 from nodeward.rules.devices.search import SearchBudget
+from nodeward.scheduler.plugins.dra.cel_expressions import CelDeviceExpressions
 from nodeward.store.memory import MemoryStore
 
 AIM: Final = 300

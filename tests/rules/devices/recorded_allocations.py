@@ -22,12 +22,12 @@ from nodeward.api.resource_v1 import (
 )
 from nodeward.rules.devices.allocator import NoDevices, PodAllocator
 from nodeward.rules.devices.allocator_features import AllocatorFeatures, NodeOperations
-from nodeward.rules.devices.cel_expressions import CelDeviceExpressions
 from nodeward.rules.devices.errors import AllocationError
 from nodeward.rules.devices.in_use import DevicesInUse
 from nodeward.rules.devices.inventory import Inventory
 from nodeward.rules.devices.search import SearchBudget
 from nodeward.rules.devices.taint_rules import with_taint_rules
+from nodeward.scheduler.plugins.dra.cel_expressions import CelDeviceExpressions
 
 _CASES = Path(__file__).resolve().parents[4] / "shared" / "reference" / "dra-cases"
 _SHARE: Final = "<uuid>"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from nodeward.api.resource_v1 import DeviceAttribute
-from nodeward.rules.devices.cel_expressions import MOST_COMPILED, CelDeviceExpressions
 from nodeward.rules.devices.errors import ExpressionError
 from nodeward.rules.devices.inventory import PoolDevice
+from nodeward.scheduler.plugins.dra.cel_expressions import MOST_COMPILED, CelDeviceExpressions
 from tests.rules.devices.allocating import DRIVER, slice_of
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodeward.rules.devices.allocator_features import AllocatorFeatures
-from nodeward.rules.devices.cel_expressions import CelDeviceExpressions
 from nodeward.rules.devices.expressions import DeviceExpressions
 from nodeward.scheduler.framework.context import PluginContext
+from nodeward.scheduler.plugins.dra.cel_expressions import CelDeviceExpressions
 from nodeward.scheduler.plugins.dra.claim_tracker import ClaimTracker
 from nodeward.scheduler.plugins.dra.node_fits import KnownFits
 from nodeward.scheduler.plugins.dra.slice_tracker import SliceTracker
