@@ -20,6 +20,7 @@ def with_delay(text: str, **gates: bool) -> KubeletSettings:
 
 
 @statement("6122-1")
+@statement("6122-U1")
 def test_the_static_policy_has_the_option() -> None:
     assert with_delay("5s", **BOTH).cpu_options.scale_delay_ns == 5 * SECOND_NS
 

@@ -9,10 +9,12 @@ import pytest
 
 from nodeward.api import codec
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.errors import ApiError
 from nodeward.base.errors import ConfigError
 from nodeward.kubelet.config.cpu_options import CPU_POLICIES
 from tests.keps.kep6122 import ALPHA, ASSIGNED, BOTH, EXCLUSIVE, CPUScene, play, static_config
 from tests.keps.ledger import statement
+from tests.keps.test_kep6122_downward import a_pod, item
 
 
 def _on(is_on: bool) -> str:
@@ -127,5 +129,25 @@ def test_there_are_the_same_two_policies_as_before() -> None:
         for name in ("dynamic", "static-delayed"):
             with pytest.raises(ConfigError, match="cpuManagerPolicy"):
                 await scene.restart(config={**static_config("5s"), "cpuManagerPolicy": name})
+
+    play(act)
+
+
+@statement("6122-G1")
+def test_alpha_is_behind_the_policy_and_its_gates_and_the_api_server_checks_the_field() -> None:
+    async def act(scene: CPUScene) -> None:
+        with pytest.raises(ConfigError, match="None policy: received unsupported options"):
+            await scene.restart(config={**static_config("5s"), "cpuManagerPolicy": "none"})
+        with pytest.raises(ConfigError, match="Alpha-level Options not enabled"):
+            await scene.restart(feature_gates=f"{EXCLUSIVE}=true", config=static_config("5s"))
+        with pytest.raises(ConfigError, match="must be 0s unless feature gate"):
+            await scene.restart(feature_gates=f"{ALPHA}=true", config=static_config("5s"))
+        await scene.kubelet.stop()
+        await scene.restart(feature_gates=BOTH, config=static_config("5s"))
+        with pytest.raises(ApiError, match=r"assigned\.cpus"):
+            await scene.world.client.create(a_pod("wrong", item("assigned.cpus")))
+        pod = await scene.run(grow=("4",))
+        await scene.resize("p", "3")
+        assert (scene.shown(pod), scene.left(pod) is not None) == ("1-2,11", True)
 
     play(act)

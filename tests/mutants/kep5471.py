@@ -265,15 +265,19 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(
         "5471-kubelet-asks-its-own-gate",
         "nodeward/kubelet/node/admission.py",
-        'numeric = gates.knows("TaintTolerationComparisonOperators")',
-        'numeric = gates.enabled("TaintTolerationComparisonOperators")',
+        """own gate.
+    numeric = gates.knows(""",
+        """own gate.
+    numeric = gates.enabled(""",
         ("5471-T24",),
     ),
     Mutant(
         "5471-old-kubelet-knows-the-operators",
         "nodeward/kubelet/node/admission.py",
-        'numeric = gates.knows("TaintTolerationComparisonOperators")',
-        "numeric = True",
+        """own gate.
+    numeric = gates.knows("TaintTolerationComparisonOperators")""",
+        """own gate.
+    numeric = True""",
         ("5471-T30",),
     ),
     # -- the API
