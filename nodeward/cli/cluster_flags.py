@@ -7,6 +7,7 @@ everything in a file. Nothing is started here; `cli/up.py` starts it.
 from __future__ import annotations
 
 import argparse
+import socket
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ def describe(args: argparse.Namespace, wanted: ServerOptions) -> ClusterDescript
         pools=_real_pools(args, version, wanted.gates),
         fleet=_fleet(args, version, wanted.gates),
         fleet_map=MAP_NAME,
+        # The directory has one owner, so a process that was killed and started again there is the same holder.
+        fleet_holder=f"up_{socket.gethostname()}_{wanted.home.absolute()}",
         has_scheduler=not args.no_scheduler,
         has_controllers=not args.no_controllers,
         controllers=_controllers(args.controllers),

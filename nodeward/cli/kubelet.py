@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -96,7 +97,15 @@ async def _start_fleet(
         chance.child("fleet control"),
         version=args.kubernetes_version,
         name=args.fleet_map,
+        identity=f"kubelet_{socket.gethostname()}_{os.getpid()}",
     )
     running.push_async_callback(control.stop)
     await control.start(plan)
-    print(f"nodeward kubelet: {len(fleet)} simulated nodes for {config.server}", flush=True)
+    if control.is_holder or not control.holder:
+        print(f"nodeward kubelet: {len(fleet)} simulated nodes for {config.server}", flush=True)
+    else:
+        print(
+            f"nodeward kubelet: the nodes of {args.fleet_map} are run by {control.holder}; waiting until it stops "
+            "(another map: --fleet-map)",
+            flush=True,
+        )

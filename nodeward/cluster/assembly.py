@@ -312,6 +312,7 @@ class Cluster:
             self._chance.child("fleet control"),
             version=self.description.version,
             name=name,
+            identity=self.description.fleet_holder,
         )
         self._running.push_async_callback(control.stop)
         await control.start(self.description.fleet)

@@ -115,6 +115,8 @@ class ClusterDescription:
     fleet: FleetPlan | None = None
     #: the ConfigMap in kube-system that says which nodes there are; empty: nobody asks
     fleet_map: str = ""
+    #: who holds that map, in the words of its Lease: another process must have another name
+    fleet_holder: str = "nodeward-fleet"
     #: where the container runtime of `cri` nodes listens
     cri_socket: str = ""
     has_scheduler: bool = True

@@ -7,8 +7,9 @@ from nodeward.api.core_v1.cluster import ConfigMap, Event
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
 from nodeward.cluster.assembly import Cluster
-from nodeward.cluster.fleet_control import FILE, MAP_NAME, NAMESPACE
-from nodeward.machinery.clock import VirtualClock
+from nodeward.cluster.fleet import Fleet
+from nodeward.cluster.fleet_control import FILE, MAP_NAME, NAMESPACE, FleetControl
+from nodeward.machinery.clock import SeededChance, VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from nodeward.store.memory import MemoryStore
 from tests.cluster.whole import bound_pod, plan, ready_of, versions, whole_cluster, write_fleet
@@ -188,5 +189,60 @@ def test_a_config_map_that_is_deleted_leaves_the_fleet_alone() -> None:
             await clock.sleep(60)
             nodes = {node.metadata.name: ready_of(node) for node in (await client.list(Node)).items}
             assert nodes == {"blue-0": "True", "blue-1": "True", "blue-2": "True"}
+
+    run_virtual(main)
+
+
+async def _second(
+    cluster: Cluster, clock: VirtualClock, *pools: dict[str, object]
+) -> tuple[Fleet, FleetControl]:
+    """Another process that is asked to run nodes of the same map."""
+    client = cluster.client("second")
+    fleet = Fleet(client, clock, SeededChance(8))
+    await fleet.start()
+    control = FleetControl(client, fleet, SeededChance(9), version="1.37", identity="second", name=MAP_NAME)
+    await control.start(plan(*pools))
+    return fleet, control
+
+
+def test_a_second_process_says_who_holds_the_map_writes_nothing_and_takes_over_when_the_first_stops() -> None:
+    async def main(clock: VirtualClock) -> None:
+        asked = plan(BLUE)
+        async with whole_cluster(clock, fleet=asked, fleet_map=MAP_NAME, fleet_holder="first") as cluster:
+            client = cluster.client("test")
+            await clock.sleep(2)
+            fleet, second = await _second(cluster, clock, {"name": "green", "nodes": 5})
+            assert (second.is_holder, second.holder) == (False, "first")
+            await clock.sleep(120)
+            assert len(fleet) == 0
+            assert (await client.get(ConfigMap, MAP_NAME, NAMESPACE)).data[FILE] == asked.text
+            assert {node.metadata.name for node in (await client.list(Node)).items} == {
+                "blue-0",
+                "blue-1",
+                "blue-2",
+            }
+            assert cluster.fleet_control is not None
+            assert cluster.fleet is not None
+            await cluster.fleet_control.stop()
+            await cluster.fleet.stop()
+            await clock.sleep(60)
+            assert (second.is_holder, len(fleet)) == (True, 5)
+            await second.stop()
+            await fleet.stop()
+
+    run_virtual(main)
+
+
+def test_a_process_without_nodes_of_its_own_leaves_the_map_to_others_and_follows_it_when_they_stop() -> None:
+    async def main(clock: VirtualClock) -> None:
+        none = plan(BLUE | {"nodes": 0})
+        async with whole_cluster(clock, fleet=none, fleet_map=MAP_NAME, fleet_holder="first") as cluster:
+            fleet, second = await _second(cluster, clock, BLUE)
+            await clock.sleep(10)
+            assert (second.is_holder, len(fleet)) == (True, 3)
+            assert cluster.fleet is not None
+            assert len(cluster.fleet) == 0, "every node has one kubelet"
+            await second.stop()
+            await fleet.stop()
 
     run_virtual(main)
