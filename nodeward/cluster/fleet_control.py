@@ -38,7 +38,8 @@ FILE: Final = "fleet.yaml"
 ASKED_ANNOTATION: Final = "nodeward.dev/fleet-asked-for"
 COMPONENT: Final = "nodeward-fleet"
 #: How long a process that is silent keeps the map, as the lease of a node does.
-TIMES: Final = LeaderTimes(lease_duration=40.0, renew_deadline=30.0, retry_period=10.0)
+HOLDER_SECONDS: Final = 40.0
+TIMES: Final = LeaderTimes(lease_duration=HOLDER_SECONDS, renew_deadline=30.0, retry_period=10.0)
 
 
 class FleetControl:
