@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.bench.api import api_figures
+from nodeward.bench.cel import cel_figures
 from nodeward.bench.cpus import cpus_figures
 from nodeward.bench.deployment import deployment_figures
 from nodeward.bench.devices import devices_figures
@@ -32,6 +33,7 @@ Part: TypeAlias = Callable[[ClusterSize], AsyncIterator[Figure]]
 #: name -> what measures it
 PARTS: Final[dict[str, Part]] = {
     "api": api_figures,
+    "cel": cel_figures,
     "cpus": cpus_figures,
     "devices": devices_figures,
     "features": features_figures,

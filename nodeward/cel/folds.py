@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nodeward.cel.library.lists import insert_entry
 from nodeward.cel.macros import UNUSED
+from nodeward.cel.member_chains import Closure, Frame
 from nodeward.cel.qualify import go_type
 from nodeward.cel.syntax_tree import Comprehension, FunctionCall, ListLiteral, Literal, Node
 from nodeward.cel.values import (
@@ -23,7 +24,7 @@ from nodeward.cel.values import (
 )
 
 if TYPE_CHECKING:
-    from nodeward.cel.planner import Closure, FastPlanner, Frame
+    from nodeward.cel.planner import FastPlanner
 
 
 def fold(planner: FastPlanner, node: Comprehension) -> Closure:

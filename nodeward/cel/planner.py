@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from nodeward.cel import arithmetic as a
 from nodeward.cel.cel_types import TypeKind
@@ -17,7 +17,8 @@ from nodeward.cel.checker import CheckedTree
 from nodeward.cel.conversions import show
 from nodeward.cel.folds import fold
 from nodeward.cel.functions import CallPlan, plan_call
-from nodeward.cel.qualify import check_key, has_member, member, missing_key, optional_member
+from nodeward.cel.member_chains import Closure, Frame, member_chain, member_of
+from nodeward.cel.qualify import check_key, has_member, member, optional_member
 from nodeward.cel.syntax_tree import (
     Comprehension,
     FunctionCall,
@@ -40,9 +41,6 @@ from nodeward.cel.values import (
     equal,
     no_overload,
 )
-
-Frame: TypeAlias = list[Any]
-Closure: TypeAlias = Callable[[Frame], Value]
 
 #: What a message that wraps a plain value holds when nothing is set.
 ZEROS: Final = {
@@ -136,24 +134,41 @@ class FastPlanner:
         return _bound(place, initial)
 
     def _select(self, node: Select) -> Closure:
-        operand, name = self.plan(node.operand), node.name
         if node.is_test:
+            operand, name = self.plan(node.operand), node.name
             return lambda frame: has_member(operand(frame), name)
+        return self._member(node, node.operand, node.name)
 
-        def select(frame: Frame) -> Value:
-            value = operand(frame)
-            try:
-                return value[name]
-            except KeyError:
-                raise missing_key(name) from None
-            except TypeError:
-                return member(value, name)
+    def _member(self, node: Node, operand: Node, name: str) -> Closure:
+        """Return the member of a value by a name that is known; a chain of them is one closure."""
+        step = member_of(self.plan(operand), name)
+        chain = self._chain(node)
+        return step if chain is None else member_chain(chain[0], chain[1], step)
 
-        return select
+    def _chain(self, node: Node) -> tuple[int, list[str]] | None:
+        """Return the place of a variable and the names that lead from it to the node, if that is all it is."""
+        names: list[str] = []
+        while not isinstance(node, Ident):
+            if isinstance(node, Select) and not node.is_test:
+                names.append(node.name)
+                node = node.operand
+            elif (key := _constant_index(node)) is not None:
+                names.append(key)
+                node = node.arguments[0]  # type: ignore[union-attr]
+            else:
+                return None
+        if node.id in self._checked.type_values:
+            return None
+        local = None if node.name.startswith(".") else self.slots.find(node.name)
+        if local is None:
+            return self.slots.globals[node.name.removeprefix(".")], names[::-1]
+        return None if local[1] is not None else (local[0], names[::-1])
 
     # --- calls
 
     def _call(self, node: FunctionCall) -> Closure:
+        if (key := _constant_index(node)) is not None:
+            return self._member(node, node.arguments[0], key)
         operands = [*([] if node.target is None else [node.target]), *node.arguments]
         arguments = [self.plan(each) for each in operands]
         special = _SPECIAL.get(node.function)
@@ -207,6 +222,14 @@ class FastPlanner:
         if not node.fields[-1].is_optional:
             return value
         return lambda frame: found.value if (found := value(frame)).has_value else zero
+
+
+def _constant_index(node: Node) -> str | None:
+    """Return the name in `operand["name"]`."""
+    if not isinstance(node, FunctionCall) or node.function != "_[_]":
+        return None
+    key = node.arguments[1]
+    return key.value if isinstance(key, Literal) and type(key.value) is str else None
 
 
 def _constant(closure: Closure) -> Constant | None:
@@ -312,18 +335,21 @@ _COMPARISONS: Final = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
 def _compare_with(item: Closure, bound: Value, run: Callable[..., Value], name: str) -> Closure:
     """Compare with a constant: of the same type at once, of another by the general way."""
     kind = type(bound)
-    is_simple = kind in (int, str)
-    operator = {"_<_": kind.__lt__, "_<=_": kind.__le__, "_>_": kind.__gt__, "_>=_": kind.__ge__}[name]
 
-    def compare(frame: Frame) -> Value:
-        value = item(frame)
-        if is_simple and type(value) is kind:
-            return operator(value, bound)
+    def general(value: Value) -> Value:
         if type(value) in a.COMPARABLE:
             return run(value, bound)
         raise EvaluationError(f"no such overload: {name}")
 
-    return compare
+    if kind not in (int, str):
+        return lambda frame: general(item(frame))
+    by_name: dict[str, Closure] = {
+        "_<_": lambda frame: value < bound if type(value := item(frame)) is kind else general(value),
+        "_<=_": lambda frame: value <= bound if type(value := item(frame)) is kind else general(value),
+        "_>_": lambda frame: value > bound if type(value := item(frame)) is kind else general(value),
+        "_>=_": lambda frame: value >= bound if type(value := item(frame)) is kind else general(value),
+    }
+    return by_name[name]
 
 
 # --- operators with an evaluation of their own
@@ -411,19 +437,6 @@ def _not_equals(left: Closure, right: Closure) -> Closure:
 
 
 def _index(operand: Closure, key: Closure) -> Closure:
-    if isinstance(key, Constant) and type(key.value) is str:
-        name = key.value
-
-        def index_by_name(frame: Frame) -> Value:
-            value = operand(frame)
-            try:
-                return value[name]
-            except KeyError:
-                raise missing_key(name) from None
-            except TypeError:
-                return member(value, name)
-
-        return index_by_name
     return lambda frame: member(operand(frame), check_key(key(frame)))
 
 

@@ -47,6 +47,8 @@ class Program:
         planner = FastPlanner(checked)
         self._run = planner.plan(checked.tree.root)
         self._names = list(checked.environment.variables)
+        self._first = self._names[0] if self._names else ""
+        self._others = self._names[1:]
         self._padding = [None] * (planner.slots.count - len(self._names))
         self._checked = checked
         self._tracked: TrackedProgram | None = None
@@ -57,7 +59,9 @@ class Program:
         """Return the value for these variables; raises EvaluationError, or CostLimitExceeded at the limit."""
         if self.max_cost > cost_limit:
             return self.evaluate_with_cost(bindings, cost_limit)[0]
-        return self._run([*[bindings[name] for name in self._names], *self._padding])
+        if self._others or not self._first:
+            return self._run([*[bindings[name] for name in self._names], *self._padding])
+        return self._run([bindings[self._first], *self._padding])
 
     def evaluate_with_cost(self, bindings: Mapping[str, Value], cost_limit: int) -> tuple[Value, int]:
         """Return the value and what it cost. An error that is raised has the cost as its `cost`."""

@@ -18,6 +18,7 @@ DEFAULT_SERVICES: Final = "10.96.0.0/16"
 #: the parts of `nodeward bench`
 BENCHMARKS: Final = (
     "api",
+    "cel",
     "cpus",
     "devices",
     "features",
