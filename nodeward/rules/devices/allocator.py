@@ -30,7 +30,7 @@ from nodeward.rules.devices.expressions import (
     selects_of_class,
 )
 from nodeward.rules.devices.in_use import DevicesInUse
-from nodeward.rules.devices.inventory import DevicePool, Inventory, NodePools, PoolDevice
+from nodeward.rules.devices.inventory import Inventory, NodePools, PoolDevice, VisiblePool
 from nodeward.rules.devices.requests import (
     MOST_ALTERNATIVES,
     MOST_DEVICES,
@@ -173,9 +173,9 @@ class PodAllocator:
 
     def _all_devices(
         self, number: int, request: RequestToAllocate, node: Node, pools: NodePools
-    ) -> list[tuple[PoolDevice, DevicePool]]:
+    ) -> list[tuple[PoolDevice, VisiblePool]]:
         where = f"claim {self._names[number]}, request {request.name}"
-        found: list[tuple[PoolDevice, DevicePool]] = []
+        found: list[tuple[PoolDevice, VisiblePool]] = []
         for pool in pools.pools:
             if not pool.gives_devices:
                 state = "being updated" if pool.is_incomplete else "invalid"

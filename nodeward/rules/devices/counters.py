@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from nodeward.rules.devices.in_use import DevicesInUse
-from nodeward.rules.devices.inventory import DevicePool, PoolDevice
+from nodeward.rules.devices.inventory import PoolDevice, VisiblePool
 
 #: The groups common to all devices on a counter set. None: there is no device; empty: no device has a group.
 CommonGroups: TypeAlias = "frozenset[str] | None"
@@ -22,7 +22,7 @@ _NONE_IN_COMMON: Final = frozenset(("",))
 class PoolCounters:
     """The counters of one pool. `take` and `give_back` come in pairs, the last taken first."""
 
-    def __init__(self, pool: DevicePool, in_use: DevicesInUse, *, groups: bool) -> None:
+    def __init__(self, pool: VisiblePool, in_use: DevicesInUse, *, groups: bool) -> None:
         self._uses_groups: Final = groups
         self._left: Final[Mapping[str, dict[str, int]]] = {
             name: dict(amounts) for name, amounts in pool.counters.items()

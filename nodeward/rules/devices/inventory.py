@@ -119,7 +119,7 @@ def _reaches(node: Node, name: str | None, is_everywhere: bool | None, selector:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DevicePool:
+class VisiblePool:
     """A pool as one node sees it."""
 
     id: PoolID
@@ -142,9 +142,9 @@ class DevicePool:
 class NodePools:
     """All pools of a node, in the order they are tried."""
 
-    pools: tuple[DevicePool, ...]
+    pools: tuple[VisiblePool, ...]
     #: the devices of all pools that give devices, each with its pool
-    devices: tuple[tuple[PoolDevice, DevicePool], ...]
+    devices: tuple[tuple[PoolDevice, VisiblePool], ...]
 
     @property
     def has_invalid(self) -> bool:
@@ -204,8 +204,8 @@ class Inventory:
         return None if "" in found else found
 
     def _gather(self, node: Node) -> NodePools:
-        plain: list[DevicePool] = []
-        binding: list[DevicePool] = []
+        plain: list[VisiblePool] = []
+        binding: list[VisiblePool] = []
         for id_, slices in self._visible(node).items():
             pool = self._pool(id_, slices)
             if pool is not None:
@@ -227,7 +227,7 @@ class Inventory:
                 siblings.append(each)
         return found
 
-    def _pool(self, id_: PoolID, visible: list[SliceDevices]) -> DevicePool | None:
+    def _pool(self, id_: PoolID, visible: list[SliceDevices]) -> VisiblePool | None:
         """Return the pool these slices make; None: a newer generation, on other nodes only, is about to replace it."""
         wanted = visible[0].slice.spec.pool.resource_slice_count
         if len(visible) == wanted:
@@ -243,13 +243,13 @@ class Inventory:
             if each.generation == generation and (self._features.compatibility_groups or not each.uses_groups)
         ]
         if len(current) != wanted:
-            return DevicePool(id_, is_incomplete=True)
+            return VisiblePool(id_, is_incomplete=True)
         seen = {each.name for each in visible}
         return self._built(id_, visible, [each for each in current if each.name not in seen])
 
     def _built(
         self, id_: PoolID, visible: Sequence[SliceDevices], others: Sequence[SliceDevices]
-    ) -> DevicePool:
+    ) -> VisiblePool:
         ordered = sorted(visible, key=lambda each: each.name)
         is_partitionable = self._features.partitionable_devices
 
@@ -259,29 +259,29 @@ class Inventory:
         devices = tuple(device for each in ordered if not has_counters(each) for device in each.devices)
         fault = _repeated_device(devices)
         if fault or not is_partitionable:
-            return DevicePool(id_, fault=fault, devices=() if fault else devices)
+            return VisiblePool(id_, fault=fault, devices=() if fault else devices)
         elsewhere = tuple(device for each in others if not has_counters(each) for device in each.devices)
         counters: dict[str, dict[str, int]] = {}
         for each in (*ordered, *others):
             for counter_set in each.slice.spec.shared_counters:
                 if counter_set.name in counters:
-                    return DevicePool(id_, fault=f"duplicate counter set name {counter_set.name}")
+                    return VisiblePool(id_, fault=f"duplicate counter set name {counter_set.name}")
                 counters[counter_set.name] = {
                     name: counter.value.nanos for name, counter in counter_set.counters.items()
                 }
         fault = _missing_counter(counters, (*devices, *elsewhere))
         return (
-            DevicePool(id_, fault=fault)
+            VisiblePool(id_, fault=fault)
             if fault
-            else DevicePool(id_, False, "", devices, elsewhere, counters)
+            else VisiblePool(id_, False, "", devices, elsewhere, counters)
         )
 
 
-def _pool_order(pool: DevicePool) -> PoolID:
+def _pool_order(pool: VisiblePool) -> PoolID:
     return pool.id
 
 
-def _has_binding_conditions(pool: DevicePool) -> bool:
+def _has_binding_conditions(pool: VisiblePool) -> bool:
     return any(each.device.binding_conditions for each in pool.devices)
 
 

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 
 from nodeward.rules.devices.constraints import ClaimConstraint
 from nodeward.rules.devices.errors import SearchLimitReached
-from nodeward.rules.devices.inventory import DevicePool, PoolDevice
+from nodeward.rules.devices.inventory import PoolDevice, VisiblePool
 from nodeward.rules.devices.requests import MOST_DEVICES, RequestToAllocate
 from nodeward.rules.devices.taking import Trial, TrialDevices
 
@@ -51,7 +51,7 @@ class RequestOnNode:
     request: RequestToAllocate
     count: int
     #: the devices that a request for all devices gets; None if it asks for a number
-    all_devices: tuple[tuple[PoolDevice, DevicePool], ...] | None
+    all_devices: tuple[tuple[PoolDevice, VisiblePool], ...] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +103,7 @@ class DeviceSearch:
     def __init__(
         self,
         claims: Sequence[ClaimOnNode],
-        devices: Sequence[tuple[PoolDevice, DevicePool]],
+        devices: Sequence[tuple[PoolDevice, VisiblePool]],
         trials: TrialDevices,
         selects: DeviceSelection,
         budget: SearchBudget,

@@ -23,7 +23,7 @@ from nodeward.rules.devices.counters import PoolCounters
 from nodeward.rules.devices.device_id import DeviceID, PoolID
 from nodeward.rules.devices.errors import AllocationError
 from nodeward.rules.devices.in_use import DevicesInUse
-from nodeward.rules.devices.inventory import DevicePool, PoolDevice
+from nodeward.rules.devices.inventory import PoolDevice, VisiblePool
 from nodeward.rules.devices.node_operations import can_skip
 from nodeward.rules.devices.requests import RequestToAllocate
 from nodeward.rules.taints import blocking_taint
@@ -56,7 +56,7 @@ class Trial:
     claim: int
     request: RequestToAllocate
     device: PoolDevice
-    pool: DevicePool
+    pool: VisiblePool
     has_counters: bool = False
     constraints: int = 0
     is_share: bool = False
@@ -116,7 +116,7 @@ class TrialDevices:
         claim: int,
         request: RequestToAllocate,
         device: PoolDevice,
-        pool: DevicePool,
+        pool: VisiblePool,
         *,
         is_required: bool,
     ) -> Trial | None:
