@@ -295,7 +295,7 @@ def test_admission_takes_pods_that_do_not_need_the_feature_and_pods_where_it_is_
 # -- older control planes, and on, off, on
 
 
-@statement("5945-41")
+@statement("5945-41", part="kubelet")
 def test_with_an_older_control_plane_the_field_is_absent_and_the_driver_is_called() -> None:
     async def act(scene: DRAScene) -> None:
         await scene.allocate(gpu=True)  # which an API server of 1.36 does not know, and drops
@@ -306,7 +306,7 @@ def test_with_an_older_control_plane_the_field_is_absent_and_the_driver_is_calle
     play(act, control_version="1.36", control_gates="", drivers=BOTH)
 
 
-@statement("5945-47")
+@statement("5945-47", part="kubelet")
 def test_claims_allocated_while_the_gate_was_off_keep_calling_the_driver_when_it_is_on_again() -> None:
     async def act(scene: DRAScene) -> None:
         await scene.allocate(gpu=None)
