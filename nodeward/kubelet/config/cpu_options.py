@@ -7,6 +7,7 @@ value for the CPU manager; what a machine must be like for an option is checked 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -45,6 +46,8 @@ TOPOLOGY_SCOPES: Final = ("container", "pod")
 _CLOSEST: Final = "prefer-closest-numa-nodes"
 _MOST_NUMA: Final = "max-allowable-numa-nodes"
 _FEWEST_NUMA: Final = 8
+#: What Go reads as a whole number; longer ones are no number of NUMA nodes.
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ def check_topology_options(options: Mapping[str, str], problems: Problems) -> No
         elif name != _MOST_NUMA:
             near = nearest(name, (_CLOSEST, _MOST_NUMA))
             problems.say(at, f'unknown Topology Manager Policy option: "{name}"{near}')
-        elif not value.isdecimal():
+        elif _WHOLE.fullmatch(value) is None:
             why = f'strconv.Atoi: parsing "{value}": invalid syntax'
             problems.say(at, f'unable to convert policy option to integer "{name}": {why}')
         elif int(value) < _FEWEST_NUMA:

@@ -9,6 +9,7 @@ without the static policy a node costs nothing here, and has no state file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -28,6 +29,7 @@ from nodeward.kubelet.cpu.static_policy import InvalidState, StaticPolicy
 from nodeward.kubelet.cpu.topology import CPUDescription, CPUTopology
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.node_services import NodeServices
+from nodeward.kubelet.topology_manager.hint_provider import HintProvider
 from nodeward.kubelet.topology_manager.merging import TopologyPolicy
 from nodeward.kubelet.topology_manager.topology_admission import MOST_NUMA_NODES, TopologyManager
 
@@ -35,10 +37,6 @@ RESIZE_GATE: Final = "InPlacePodVerticalScalingExclusiveCPUs"
 #: With the gate, pods with the annotation "true" do without the scale-down delay (KEP-6122 plans an opt-out).
 OPT_OUT_GATE: Final = "CPUManagerScaleDelayOptOut"
 OPT_OUT_ANNOTATION: Final = "cpu-manager.kubernetes.io/skip-scale-delay"
-
-#: Distances of NUMA nodes as Linux gives them where the firmware says nothing: to itself, and to any other.
-_NEAR: Final = 10
-_FAR: Final = 20
 
 
 def make_container_manager(
@@ -77,23 +75,36 @@ def make_container_manager(
         raise InvalidState(
             f"static policy invalid state, please drain node and remove policy state file {store.path}: {error}"
         ) from None
+    topology_manager = make_topology_manager(settings, topology, [cpus], with_pod_level=with_pod_level)
+    made = StaticCPUs(specification.name, settings, cpus, topology_manager, store, pods, parts)
+    made.start()
+    return made
+
+
+def make_topology_manager(
+    settings: KubeletSettings,
+    topology: CPUTopology,
+    providers: Sequence[HintProvider],
+    *,
+    with_pod_level: bool = False,
+) -> TopologyManager:
+    """Return the topology manager of a machine. Raises `ConfigError`."""
     options = settings.topology_options
-    joined = TopologyPolicy(
-        settings.topology_policy,
-        tuple(topology.numa_nodes),
-        _distances(topology),
-        prefers_closest=options.get("prefer-closest-numa-nodes", "") in TRUE_TEXTS,
-    )
-    topology_manager = TopologyManager(
-        joined,
-        [cpus],
+    prefers_closest = options.get("prefer-closest-numa-nodes", "") in TRUE_TEXTS
+    if prefers_closest and topology.distances is None and settings.topology_policy != "none":
+        raise ConfigError("cannot discover NUMA topology: error getting NUMA distances from cadvisor")
+    return TopologyManager(
+        TopologyPolicy(
+            settings.topology_policy,
+            tuple(topology.numa_nodes),
+            topology.distances or {},
+            prefers_closest=prefers_closest,
+        ),
+        providers,
         scope=settings.topology_scope,
         with_pod_level=with_pod_level,
         most_numa_nodes=int(options.get("max-allowable-numa-nodes", MOST_NUMA_NODES)),
     )
-    made = StaticCPUs(specification.name, settings, cpus, topology_manager, store, pods, parts)
-    made.start()
-    return made
 
 
 def scale_delay_ns(settings: KubeletSettings, pod: Pod) -> int:
@@ -116,11 +127,6 @@ def machine_topology(model: NodeModel) -> CPUTopology:
 @lru_cache(maxsize=16)
 def _flat_topology(cpus: int) -> CPUTopology:
     return CPUDescription(cores_per_numa=cpus).topology()
-
-
-def _distances(topology: CPUTopology) -> dict[int, tuple[int, ...]]:
-    nodes = range(max(topology.numa_nodes) + 1)
-    return {node: tuple(_NEAR if other == node else _FAR for other in nodes) for node in topology.numa_nodes}
 
 
 def make_static_policy(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from nodeward.base.cpuset import CPUSet, CPUSetError
 from nodeward.base.errors import ConfigError, WorldError
@@ -52,6 +52,13 @@ class Unit(NamedTuple):
     bits: int
 
 
+#: By NUMA node, its distance to each NUMA node by id.
+NUMADistances: TypeAlias = Mapping[int, tuple[int, ...]]
+#: Distances as Linux gives them where the firmware says nothing: to itself, and to any other.
+_NEAR: Final = 10
+_FAR: Final = 20
+
+
 class CPUTopology:
     """Where every CPU of one machine is. `cpu_count`, `core_count` and `socket_count` are what the machine reports."""
 
@@ -64,6 +71,7 @@ class CPUTopology:
         "cores_in_uncore_cache",
         "cpu_count",
         "details",
+        "distances",
         "numa_nodes",
         "numa_nodes_in_socket",
         "socket_count",
@@ -74,8 +82,16 @@ class CPUTopology:
     )
 
     def __init__(
-        self, details: Mapping[int, CPUInfo], *, cpu_count: int, core_count: int, socket_count: int
+        self,
+        details: Mapping[int, CPUInfo],
+        *,
+        cpu_count: int,
+        core_count: int,
+        socket_count: int,
+        distances: NUMADistances | None = None,
     ) -> None:
+        #: None if the machine does not report them.
+        self.distances: Final = distances
         self.details: Final = dict(sorted(details.items()))
         self.all_cpus: Final = CPUSet(self.details)
         self.cpu_count: Final = cpu_count
@@ -134,7 +150,11 @@ class CPUTopology:
 
 
 def discover(
-    numa_nodes: Mapping[int, Sequence[MachineCore]], *, cpu_count: int, socket_count: int
+    numa_nodes: Mapping[int, Sequence[MachineCore]],
+    *,
+    cpu_count: int,
+    socket_count: int,
+    distances: NUMADistances | None = None,
 ) -> CPUTopology:
     """Return the topology of a machine that reports these cores by NUMA node. Raises `TopologyError`."""
     if cpu_count == 0:
@@ -152,7 +172,13 @@ def discover(
             info = CPUInfo(core.socket, numa_node, cache, min(core.threads))
             # A CPU that two cores report belongs to the later one, as upstream.
             details.update(dict.fromkeys(core.threads, info))
-    return CPUTopology(details, cpu_count=cpu_count, core_count=core_count, socket_count=socket_count)
+    return CPUTopology(
+        details,
+        cpu_count=cpu_count,
+        core_count=core_count,
+        socket_count=socket_count,
+        distances=distances,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +256,10 @@ class CPUDescription:
                 for core in (next(numbers) for _ in range(self.cores_per_numa)):
                     threads = tuple(range(core, self.cpus, all_cores))
                     cores.append(MachineCore(socket, threads, (core // self.uncore,) if self.uncore else ()))
-        return discover(machine, cpu_count=self.cpus, socket_count=self.sockets)
+        distances = {
+            node: tuple(_NEAR if other == node else _FAR for other in range(len(machine))) for node in machine
+        }
+        return discover(machine, cpu_count=self.cpus, socket_count=self.sockets, distances=distances)
 
 
 #: Keys of the Fleet file and the fields they set.

@@ -1,7 +1,7 @@
 """The CPU topology of this machine, as Linux shows it below /sys/devices/system.
 
 `machine.this_machine` calls `read_topology` once, when a kubelet starts. Sockets, cores and threads come from
-`cpu/cpu*/topology`, NUMA nodes from `node/node*/cpulist`, uncore caches from `cpu/cpu*/cache/index*`.
+`cpu/cpu*/topology`, NUMA nodes from `node/node*/cpulist` and `distance`, uncore caches from `cpu/cpu*/cache/index*`.
 
 What must stay true: ids and counters are those of upstream's kubelet on the same machine; only CPUs that are online and
 that this process may use are counted; what cannot be read counts as not reported, and a machine that reports nothing is
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from nodeward.base.cpuset import CPUSet, CPUSetError
-from nodeward.kubelet.cpu.topology import CPUTopology, MachineCore, discover
+from nodeward.kubelet.cpu.topology import CPUTopology, MachineCore, NUMADistances, discover
 
 SYSTEM: Final = Path("/sys/devices/system")
 
@@ -36,7 +36,26 @@ def read_topology(system: Path, usable: CPUSet) -> CPUTopology:
     if not any(machine.values()):
         machine = {0: [MachineCore(0, (cpu,)) for cpu in cpus]}
     sockets = {core.socket for cores in machine.values() for core in cores}
-    return discover(machine, cpu_count=len(cpus), socket_count=len(sockets))
+    return discover(
+        machine, cpu_count=len(cpus), socket_count=len(sockets), distances=_distances(system, machine)
+    )
+
+
+def _distances(system: Path, nodes: Iterable[int]) -> NUMADistances | None:
+    """The distances between NUMA nodes; None unless all of them report theirs."""
+    # A file lists the distances to all nodes that are online, also to those without CPUs, in the order of their ids.
+    listed = _numbers(system / "node", _NODE)
+    found: dict[int, tuple[int, ...]] = {}
+    for node in nodes:
+        try:
+            row = [int(each) for each in (system / "node" / f"node{node}" / "distance").read_text().split()]
+        except (OSError, ValueError):
+            return None
+        if len(row) != len(listed):
+            return None
+        by_id = dict(zip(listed, row, strict=True))
+        found[node] = tuple(by_id.get(each, 0) for each in range(listed[-1] + 1))
+    return found
 
 
 def _numa_nodes(system: Path, cpus: CPUSet) -> dict[int, CPUSet]:

@@ -186,3 +186,20 @@ def test_this_machine_has_every_cpu_this_process_may_use(tmp_path: Path) -> None
     assert machine.cpus.details == read_topology(SYSTEM, mine).details
     assert machine.cpus.all_cpus == mine
     assert machine.capacity["cpu"].value == len(mine)
+
+
+def test_distances_of_numa_nodes_are_read_by_id_and_also_past_nodes_without_cpus(tmp_path: Path) -> None:
+    write(tmp_path, {"cpu/online": "0-1", **cpu(0, 0, 0), **cpu(1, 0, 1)})
+    write(tmp_path, {"node/node0/cpulist": "0", "node/node0/distance": "10 17 21"})
+    write(tmp_path, {"node/node2/cpulist": "", "node/node2/distance": "17 10 28"})
+    write(tmp_path, {"node/node4/cpulist": "1", "node/node4/distance": "21 28 10"})
+    assert read_topology(tmp_path, ALL).distances == {0: (10, 0, 17, 0, 21), 4: (21, 0, 28, 0, 10)}
+
+
+@pytest.mark.parametrize("text", ["", "10", "10 far", None])
+def test_distances_that_are_not_all_there_count_as_not_reported(tmp_path: Path, text: str | None) -> None:
+    write(tmp_path, {"cpu/online": "0-1", **cpu(0, 0, 0), **cpu(1, 0, 1)})
+    write(tmp_path, {"node/node0/cpulist": "0", "node/node0/distance": "10 20", "node/node1/cpulist": "1"})
+    if text is not None:
+        write(tmp_path, {"node/node1/distance": text})
+    assert read_topology(tmp_path, ALL).distances is None
