@@ -85,6 +85,9 @@ class _RunningPods:
     def running_id(self, uid: str, container: str) -> str:
         return uid
 
+    def cpus_in_force(self, uid: str, container: str) -> None:
+        """Nothing is known from before."""
+
     def refresh_own_fields(self, uid: str, written: Callable[[str], None]) -> None:
         written("")
 

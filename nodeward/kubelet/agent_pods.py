@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from nodeward.api.core_v1.pod import Pod
-from nodeward.kubelet.agent import Agent
+from nodeward.kubelet.agent import Agent, ManagedPod
 from nodeward.kubelet.pod_manager import PodManager
 from nodeward.kubelet.pods.commands import RecordEvent
 
@@ -34,9 +34,16 @@ class AgentPods:
         return agent.pods if agent is not None else ()
 
     def running_id(self, uid: str, container: str) -> str | None:
-        agent = self._agents.get(self._name)
-        managed = agent.pods.get(uid) if agent is not None else None
+        managed = self._managed(uid)
         return managed.life.running_id(container) or None if managed is not None else None
+
+    def cpus_in_force(self, uid: str, container: str) -> str | None:
+        managed = self._managed(uid)
+        return managed.life.cpus_in_force(container) if managed is not None else None
+
+    def _managed(self, uid: str) -> ManagedPod | None:
+        agent = self._agents.get(self._name)
+        return agent.pods.get(uid) if agent is not None else None
 
     def refresh_own_fields(self, uid: str, written: Callable[[str], None]) -> None:
         self._pods.refresh_own_fields(uid, written)

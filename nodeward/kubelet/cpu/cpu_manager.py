@@ -17,7 +17,7 @@ from nodeward.api.core_v1.pod import Pod
 from nodeward.base.cpuset import CPUSet
 from nodeward.kubelet.cpu.cpu_metrics import CPUMetrics
 from nodeward.kubelet.cpu.cpu_state import CPUState
-from nodeward.kubelet.cpu.exclusive_requests import CPU
+from nodeward.kubelet.cpu.exclusive_requests import CPU, pod_cpus
 from nodeward.kubelet.cpu.exclusive_resize import ExclusiveResize
 from nodeward.kubelet.cpu.static_policy import StaticPolicy
 from nodeward.kubelet.topology_manager.hint_provider import AdmitOperation
@@ -108,8 +108,27 @@ class CPUManager:
 
     def allocate_pod(self, pod: Pod, affinity: int | None, operation: AdmitOperation) -> None:
         self.clean_up()
-        if operation is AdmitOperation.ADD:
+        if operation is not AdmitOperation.ADD:
+            return
+        uid = pod.metadata.uid
+        is_counted = (
+            self._metrics is not None and self.policy.with_pod_level and uid not in self.state.pod_entries
+        )
+        try:
             self.policy.allocate_pod(self.state, pod, affinity)
+        finally:
+            if is_counted and self._metrics is not None:
+                self._count_pod(pod, self._metrics)
+
+    def _count_pod(self, pod: Pod, metrics: CPUMetrics) -> None:
+        if pod_cpus(pod, with_pod_level=True) == 0:
+            return
+        containers = (*pod.spec.init_containers, *pod.spec.containers)
+        own = sum(self.policy.exclusive_cpus(pod, each) > 0 for each in containers)
+        is_allocated = pod.metadata.uid in self.state.pod_entries
+        metrics.pinning_requests.inc(by=own)
+        metrics.pinning_errors.inc(by=not is_allocated)
+        metrics.with_pod_level().count_pod(own, len(containers) - own, is_allocated=is_allocated)
 
     def on_container_started(self, uid: str, container: str) -> None:
         """Record that the runtime created a container with the exclusive CPUs it is assigned."""

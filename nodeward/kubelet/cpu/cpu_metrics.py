@@ -12,6 +12,7 @@ from typing import Final
 
 from nodeward.base.cpuset import CPUSet
 from nodeward.kubelet.cpu.cpu_state import CPUState
+from nodeward.kubelet.cpu.exclusive_requests import CPU
 from nodeward.kubelet.cpu.static_policy import StaticPolicy
 from nodeward.machinery.metrics import Metrics
 
@@ -28,6 +29,44 @@ _BOUNDARIES: Final = (
     (CONTAINER, NUMA_NODE),
     (POD, NUMA_NODE),
 )
+
+
+class PodLevelCPUMetrics:
+    """Allocations of CPUs to containers and to whole pods."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        counter, prefix = metrics.counter, "kubelet_resource_manager"
+        labels = ("resource_name", "source")
+        self._allocations: Final = counter(
+            f"{prefix}_allocations_total",
+            "Allocations of exclusive resources, from the node or a pod.",
+            labels,
+        )
+        self._errors: Final = counter(
+            f"{prefix}_allocation_errors_total", "Allocations of exclusive resources that failed.", labels
+        )
+        self._assignments: Final = counter(
+            f"{prefix}_container_assignments_total",
+            "Containers by how they got their resources.",
+            ("resource_name", "assignment_type"),
+        )
+
+    def count_container(self, *, is_allocated: bool) -> None:
+        """Count the allocation of a container's CPUs from those of the node."""
+        if is_allocated:
+            self._allocations.inc(CPU, "node")
+            self._assignments.inc(CPU, "node_exclusive")
+        else:
+            self._errors.inc(CPU, "node")
+
+    def count_pod(self, exclusive: int, shared: int, *, is_allocated: bool) -> None:
+        """Count the allocation of a pod's CPUs, of which so many containers have their own and so many share."""
+        if not is_allocated:
+            self._errors.inc(CPU, "pod")
+            return
+        self._allocations.inc(CPU, "pod")
+        self._assignments.inc(CPU, "pod_exclusive", by=exclusive)
+        self._assignments.inc(CPU, "pod_shared", by=shared)
 
 
 class CPUMetrics:
@@ -64,6 +103,7 @@ class CPUMetrics:
             "Seconds between the notice to a container that it will lose CPUs and the loss.",
             bounds=_DELAYS,
         )
+        self._pod_level: PodLevelCPUMetrics | None = None
         self._followed: dict[int, tuple[StaticPolicy, CPUState]] = {}
         gauge(
             "kubelet_cpu_manager_shared_pool_size_millicores",
@@ -83,6 +123,12 @@ class CPUMetrics:
             ("numa_node",),
             self._per_numa_node,
         )
+
+    def with_pod_level(self) -> PodLevelCPUMetrics:
+        """Return what is counted with feature gate PodLevelResourceManagers only."""
+        if self._pod_level is None:
+            self._pod_level = PodLevelCPUMetrics(self._metrics)
+        return self._pod_level
 
     def follow(self, policy: StaticPolicy, state: CPUState) -> None:
         """Show the CPUs of a node from now on, and counters that are still zero."""
@@ -109,6 +155,8 @@ class CPUMetrics:
             self.pinning_errors.inc()
         if policy.options.full_pcpus_only:
             (self.unaligned if cpus is None else self.aligned).inc(CONTAINER, PHYSICAL_CPU)
+        if policy.with_pod_level and (is_new or cpus is None):
+            self.with_pod_level().count_container(is_allocated=cpus is not None)
         if cpus and is_new and policy.topology.shares_uncore_cache(cpus):
             self.aligned.inc(CONTAINER, UNCORE_CACHE)
 

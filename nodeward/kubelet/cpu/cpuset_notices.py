@@ -56,6 +56,10 @@ class CPUSetNotices:
         for key in [key for key in self._noticed_ns if key[0] == uid]:
             del self._noticed_ns[key]
 
+    def stop(self) -> None:
+        """Try nothing again: the kubelet stops."""
+        self._asked.clear()
+
     def _ask(self, uid: str, retry_ns: int) -> None:
         self._last += 1
         asked = self._asked[uid] = self._last

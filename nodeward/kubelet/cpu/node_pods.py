@@ -23,6 +23,10 @@ class NodePods(Protocol):
         """Return the id of a running container; None if it does not run."""
         ...
 
+    def cpus_in_force(self, uid: str, container: str) -> str | None:
+        """Return the CPUs a container from before a restart has, as the runtime says; None if that is not known."""
+        ...
+
     def refresh_own_fields(self, uid: str, written: Callable[[str], None]) -> None:
         """Write the downward API files of a pod at once, then call `written` with "" or what went wrong."""
         ...

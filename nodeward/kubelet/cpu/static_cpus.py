@@ -107,6 +107,7 @@ class StaticCPUs:
 
     def stop(self) -> None:
         self._is_stopped = True
+        self._notices.stop()
         self._metrics.leave(self.cpus.state)
 
     # -- admission
@@ -118,6 +119,7 @@ class StaticCPUs:
         if refusal is None:
             try:
                 self._store.save(self.cpus.state)
+                self._find_applied(pod)
                 self._resizes.on_admitted(pod, has_run=pod.metadata.uid in before.entries)
                 return None
             except OSError as error:
@@ -125,6 +127,14 @@ class StaticCPUs:
         self.cpus.state.restore(before)
         self._topology.forget(pod.metadata.uid)
         return Refusal(refusal.reason, refusal.message)
+
+    def _find_applied(self, pod: Pod) -> None:
+        """Learn on which CPUs containers of an earlier kubelet run: those who have the right ones are left alone."""
+        uid = pod.metadata.uid
+        for container in (*pod.spec.init_containers, *pod.spec.containers):
+            text = self._pods.cpus_in_force(uid, container.name)
+            if text and (cpus := _cpus_in_force(ContainerResources(cpuset=text))) is not None:
+                self.cpus.on_applied(uid, container.name, cpus)
 
     def _count_admission(self, pod: Pod, refusal: TopologyRefusal | None) -> None:
         metrics, settings = self._metrics, self._settings
@@ -212,7 +222,8 @@ class StaticCPUs:
                 given = self._given.pop((uid, name), None)
                 self._moving.pop((uid, name), None)
                 self.cpus.on_ended(uid, name)
-                cpus = given if resources is None else _cpus_in_force(resources)
+                is_told = resources is not None and resources.cpuset is not None
+                cpus = _cpus_in_force(resources) if resources is not None and is_told else given
                 if cpus is not None:
                     self.cpus.on_applied(uid, name, cpus)
             case ContainerExited(uid=uid, container=name) | ContainerFailed(uid=uid, container=name):
@@ -220,13 +231,15 @@ class StaticCPUs:
                 self._moving.pop((uid, name), None)
                 self.cpus.on_ended(uid, name)
             case ResourcesApplied(uid=uid, container=name, resources=resources):
-                told = self._moving.pop((uid, name), None)
+                told = self._moving.get((uid, name))
                 # A runtime that does not say which CPUs are in force has done what it was told.
                 cpus = told if resources.cpuset is None else _cpus_in_force(resources)
                 if cpus is not None:
                     self.cpus.on_applied(uid, name, cpus)
-                if told is not None and cpus == self.cpus.state.assigned(uid, name):
-                    self._on_exclusive_applied(uid, name, cpus)
+                if told is not None and cpus == told:  # otherwise the answer is to another change
+                    del self._moving[uid, name]
+                    if cpus == self.cpus.state.assigned(uid, name):
+                        self._on_exclusive_applied(uid, name, cpus)
             case ResourcesRefused(uid=uid, container=name, reason=reason):
                 if (refused := self._moving.pop((uid, name), None)) is not None:
                     LOG.warning(
@@ -261,7 +274,8 @@ class StaticCPUs:
         self._save()
         for move in moves:
             key = (move.uid, move.container)
-            if self._moving.get(key) == move.cpus or self._is_held_back(move):
+            # What the runtime has not answered within a period is asked for again in the next.
+            if self._moving.pop(key, None) == move.cpus or self._is_held_back(move):
                 continue
             self._moving[key] = move.cpus
             self._runtime.update_resources(

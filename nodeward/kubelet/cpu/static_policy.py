@@ -60,7 +60,7 @@ class StaticPolicy:
         """
         self.topology: Final = topology
         self.options: Final = options
-        self._with_pod_level: Final = with_pod_level
+        self.with_pod_level: Final = with_pod_level
         #: CPUs that the next containers of a pod may use again; for the pod that was admitted last only.
         self._reusable: dict[str, CPUSet] = {}
         if options.align_by_socket:
@@ -113,7 +113,7 @@ class StaticPolicy:
                         f" overlaps with default cpuset {_quoted(default)}"
                     )
         known = default | state.all_assigned()
-        if self._with_pod_level:
+        if self.with_pod_level:
             known = known.union(*state.pod_entries.values())
         if known != usable:
             raise InvalidState(
@@ -146,7 +146,7 @@ class StaticPolicy:
 
         Raises `ResourceRefused` or `AssignmentError`.
         """
-        uid, wanted = pod.metadata.uid, pod_cpus(pod, with_pod_level=self._with_pod_level)
+        uid, wanted = pod.metadata.uid, pod_cpus(pod, with_pod_level=self.with_pod_level)
         if wanted == 0:
             return
         if (why := empty_shared_pool(pod)) is not None:
@@ -177,7 +177,7 @@ class StaticPolicy:
         if released is None:
             return
         state.remove(uid, container)
-        if self._with_pod_level and uid in state.pod_entries:
+        if self.with_pod_level and uid in state.pod_entries:
             if uid not in state.entries:
                 state.default |= state.pod_entries.pop(uid)
             return
@@ -202,7 +202,7 @@ class StaticPolicy:
 
     def pod_hints(self, state: CPUState, pod: Pod) -> Hints:
         """Return the NUMA nodes on which a whole pod can get its exclusive CPUs."""
-        wanted = 0 if self._is_unmanaged(pod) else pod_cpus(pod, with_pod_level=self._with_pod_level)
+        wanted = 0 if self._is_unmanaged(pod) else pod_cpus(pod, with_pod_level=self.with_pod_level)
         if wanted == 0:
             return None
         if has_pod_level(pod.spec) and empty_shared_pool(pod) is not None:
@@ -222,14 +222,14 @@ class StaticPolicy:
         """Return the number of CPUs this policy gives to a container for itself."""
         if self._is_unmanaged(pod):
             return 0
-        return container_cpus(pod, container, with_pod_level=self._with_pod_level)
+        return container_cpus(pod, container, with_pod_level=self.with_pod_level)
 
     def reuse(self, uid: str, cpus: CPUSet) -> None:
         """Let the next containers of a pod, and of no other, use these CPUs again."""
         self._reusable = {uid: cpus}
 
     def _is_unmanaged(self, pod: Pod) -> bool:
-        return has_pod_level(pod.spec) and not self._with_pod_level
+        return has_pod_level(pod.spec) and not self.with_pod_level
 
     def _keep_reusable(self, pod: Pod, container: Container, cpus: CPUSet) -> None:
         reusable = self._reusable.get(pod.metadata.uid, CPUSet.EMPTY)

@@ -421,6 +421,13 @@ class PodLifecycle:
         life = self._state.life(container)
         return life.id if life is not None and life.state is State.RUNNING else ""
 
+    def cpus_in_force(self, container: str) -> str | None:
+        """Return the CPUs a running container has, as its runtime said last; None if that is not known."""
+        life = self._state.life(container)
+        if life is None or life.state is not State.RUNNING or life.in_force is None:
+            return None
+        return life.in_force.cpuset
+
     def role_of(self, container: str) -> ContainerRole | None:
         """Return what a container is for the pod; None if the pod has none of this name."""
         life = self._state.life(container)

@@ -235,6 +235,10 @@ class CrashingNode:
     def running_id(self, uid: str, container: str) -> str | None:
         return f"id-{uid}-{container}" if (uid, container) in self.in_force else None
 
+    def cpus_in_force(self, uid: str, container: str) -> str | None:
+        cpus = self.in_force.get((uid, container))
+        return None if cpus is None else str(cpus)
+
     def refresh_own_fields(self, uid: str, written: Callable[[str], None]) -> None:
         self._step()
         if self.files_fail:

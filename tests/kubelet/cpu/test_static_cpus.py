@@ -18,7 +18,7 @@ from nodeward.kubelet.cpu.state_file import StateFileError, encode
 from nodeward.kubelet.cpu.static_policy import InvalidState
 from nodeward.kubelet.cpu.topology import CPUDescription
 from nodeward.kubelet.disk import MemoryDisk
-from nodeward.kubelet.runtime.interface import ResourcesRefused
+from nodeward.kubelet.runtime.interface import ResourcesApplied, ResourcesRefused
 from nodeward.kubelet.runtime.resources import ContainerResources
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
@@ -135,8 +135,17 @@ def test_a_restarted_kubelet_finds_the_cpus_of_its_pods() -> None:
             await clock.sleep(1)
             before = _written(each)
             old = static_cpus(each)
+            told: list[str | None] = []
+            real = each.runtime.update_resources
+
+            def update(uid: str, container: str, resources: ContainerResources) -> None:
+                told.append(resources.cpuset)
+                real(uid, container, resources)
+
+            each.runtime.update_resources = update  # type: ignore[method-assign]
             await each.host.restart_node(static_node())
             await clock.sleep(12)
+            assert told == [], "they are where they should be"
             assert static_cpus(each) is not old
             assert _written(each) == before
             assert [await in_force(each, name) for name in "bc"] == ["3-4", "5-6"]
@@ -394,5 +403,64 @@ def test_metrics_tell_requests_errors_and_where_exclusive_cpus_are() -> None:
             each.host.stop_node("n1")
             text = each.host.metrics.all.text().decode()
             assert "\nkubelet_cpu_manager_exclusive_cpu_allocation_count 0.0\n" in text
+
+    run_virtual(main)
+
+
+def test_metrics_of_whole_pods_are_there_with_their_gate() -> None:
+    async def main(clock: VirtualClock) -> None:
+        config: dict[str, Any] = {
+            "featureGates": {"PodLevelResourceManagers": True},
+            "topologyManagerPolicy": "best-effort",
+            "topologyManagerScope": "pod",
+        }
+        async with hosted(clock, static_node(**config), gates="PodLevelResourceManagers=true") as each:
+            assert "kubelet_resource_manager" not in each.host.metrics.all.text().decode()
+            await each.client.create(guaranteed("own", "2"))
+            whole = guaranteed("whole", "1", "500m", resources=requirements("3", "256Mi"))
+            await each.client.create(whole)
+            await clock.sleep(1)
+            assert (await each.pod("whole")).status.phase == "Running"
+            await each.client.create(guaranteed("most", "4", resources=requirements("4", "256Mi")))
+            await clock.sleep(1)
+            text = each.host.metrics.all.text().decode()
+            for line in (
+                'allocations_total{resource_name="cpu",source="node"} 1.0',
+                'allocations_total{resource_name="cpu",source="pod"} 1.0',
+                'allocation_errors_total{resource_name="cpu",source="pod"} 1.0',
+                'container_assignments_total{assignment_type="node_exclusive",resource_name="cpu"} 1.0',
+                'container_assignments_total{assignment_type="pod_exclusive",resource_name="cpu"} 1.0',
+                'container_assignments_total{assignment_type="pod_shared",resource_name="cpu"} 1.0',
+            ):
+                assert f"\nkubelet_resource_manager_{line}\n" in text, line
+
+    run_virtual(main)
+
+
+def test_an_answer_to_another_change_does_not_end_a_move() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with hosted(clock, static_node()) as each:
+            await each.run_pod("shared", "n1")
+            await each.client.create(guaranteed("own", "2"))
+            await clock.sleep(1)
+            asked: list[str | None] = []
+            real = each.runtime.update_resources
+
+            def late(uid: str, container: str, resources: ContainerResources) -> None:
+                asked.append(resources.cpuset)
+
+            each.runtime.update_resources = late  # type: ignore[method-assign]
+            await clock.sleep(10)
+            assert asked == ["0,3-7"]
+            uid = (await each.pod("shared")).metadata.uid
+            other = ResourcesApplied(uid, "c", "id", ContainerResources(cpu_shares=2, cpuset="0-7"))
+            each.host.pods.on_runtime_event(other)
+            await clock.sleep(10)
+            assert asked == ["0,3-7"], "still under way"
+            await clock.sleep(10)
+            assert asked == ["0,3-7"] * 2, "no answer for a whole period"
+            each.runtime.update_resources = real  # type: ignore[method-assign]
+            await clock.sleep(20)
+            assert await in_force(each, "shared", "c") == "0,3-7"
 
     run_virtual(main)
