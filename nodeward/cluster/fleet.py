@@ -24,6 +24,8 @@ from nodeward.base.errors import ConfigError, WorldError
 from nodeward.cluster.description import NodeState, Pool
 from nodeward.cluster.pools import models, node_name, specification
 from nodeward.features.declared import FRAMEWORK, Framework
+from nodeward.kubelet.cpu.state_file import StateFileError
+from nodeward.kubelet.cpu.static_policy import InvalidState
 from nodeward.kubelet.host import Host
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.runtime.behaviour import USUAL, Behaviour
@@ -188,7 +190,12 @@ class Fleet:
         state = self._states.get(node_name(running.pool, number), _AS_USUAL)
         node = specification(running.pool, running.models, running.place, number, state.boots)
         running.nodes[number] = node
-        self.host.add_node(node)
+        try:
+            self.host.add_node(node)
+        except (ConfigError, StateFileError, InvalidState) as error:
+            # As a kubelet that exits at its start: its containers run on, and the node goes NotReady.
+            LOG.error("node %s: its kubelet does not start: %s", node.name, error)
+            return
         if state.is_cut_off:
             self.host.cut_off(node.name)
 

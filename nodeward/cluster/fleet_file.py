@@ -43,10 +43,13 @@ from nodeward.base.problems import Problems
 from nodeward.base.quantity import Quantity
 from nodeward.base.yaml_text import YamlDocument, documents
 from nodeward.cluster.description import RUNTIMES, FleetPlan, NodeState, Pool
+from nodeward.cluster.pools import machine_of
 from nodeward.features import Gates
 from nodeward.kubelet.config.loading import load_tree
 from nodeward.kubelet.config.reading import cleaned
 from nodeward.kubelet.config.shape import ListOf, MapOf, Part, Plain
+from nodeward.kubelet.cpu.policy_setup import configured_policy
+from nodeward.kubelet.cpu.static_policy import StaticPolicy
 from nodeward.kubelet.cpu.topology import COUNTS, CPUDescription
 from nodeward.kubelet.dra.described_drivers import DriverDescription
 from nodeward.kubelet.runtime.behaviour import USUAL, parse
@@ -198,12 +201,15 @@ def _pool(tree: Mapping[str, Any], document: YamlDocument, at: str, version: str
         kubelet = {**kubelet, "reservedSystemCPUs": str(cpus.reserved)}
     if kubelet.get("featureGates"):
         problems.say(f"{at}.kubelet.featureGates", f"want {at}.featureGates, which kubelets go by")
+    settings = None
     if known is not None:  # else nothing that needs a gate can be judged
         try:
-            load_tree(kubelet, document.inside("kubelet") if "kubelet" in tree else at, chosen, gates)
+            settings = load_tree(
+                kubelet, document.inside("kubelet") if "kubelet" in tree else at, chosen, gates
+            )
         except ConfigError as error:
             problems.say(f"{at}.kubelet", str(error))
-    return Pool(
+    made = Pool(
         name=name,
         nodes=nodes,
         version=chosen,
@@ -223,6 +229,12 @@ def _pool(tree: Mapping[str, Any], document: YamlDocument, at: str, version: str
         at_once=at_once,
         pause_ns=pause_ns,
     )
+    if settings is not None and settings.cpu_policy == StaticPolicy.name and runtime == "sim":
+        try:
+            configured_policy(machine_of(made).topology(), settings)
+        except ConfigError as error:
+            problems.say(f"{at}.kubelet.cpuManagerPolicy", f"no kubelet could start: {error}")
+    return made
 
 
 def _cpus(tree: Mapping[str, Any], runtime: str, at: str, problems: Problems) -> CPUDescription | None:

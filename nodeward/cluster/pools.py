@@ -28,20 +28,25 @@ USUAL_CAPACITY: Final[Mapping[str, Quantity]] = MappingProxyType(
 )
 
 
+def machine_of(pool: Pool) -> CPUDescription:
+    """The machine of a pool's nodes: as described, or with as many single cores as the capacity says."""
+    if pool.cpus is not None:
+        return pool.cpus
+    # Part of a CPU cannot be pinned, and no machine has none.
+    capacity = {**USUAL_CAPACITY, **pool.capacity}
+    whole = min(max(capacity["cpu"].milli_value // 1000, 1), MOST_DESCRIBED_CPUS)
+    return CPUDescription(cores_per_numa=whole)
+
+
 def models(pool: Pool, runtime: Runtime, *, endpoint_port: int = 0) -> tuple[NodeModel, ...]:
     """The models of a pool whose containers this runtime has: one for each of its zones, or one."""
     settings = pool.kubelet_settings()
     if pool.taints:
         settings = replace(settings, taints=(*settings.taints, *pool.taints))
     capacity = MappingProxyType({**USUAL_CAPACITY, **pool.capacity})
-    cpus = pool.cpus
-    if cpus is None:
-        # Part of a CPU cannot be pinned, and no machine has none.
-        whole = min(max(capacity["cpu"].milli_value // 1000, 1), MOST_DESCRIBED_CPUS)
-        cpus = CPUDescription(cores_per_numa=whole)
-    else:
-        capacity = MappingProxyType({**capacity, "cpu": Quantity.of_int(cpus.cpus)})
-    topology = cpus.topology()
+    if pool.cpus is not None:
+        capacity = MappingProxyType({**capacity, "cpu": Quantity.of_int(pool.cpus.cpus)})
+    topology = machine_of(pool).topology()
     pods = pool.capacity.get("pods")
     if pods is not None:
         settings = replace(settings, max_pods=pods.value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nodeward.base.duration import SECOND_NS
@@ -13,6 +15,8 @@ from nodeward.kubelet.cpu.topology import CPUInfo
 from nodeward.kubelet.node.specification import NodeModel
 from nodeward.kubelet.runtime.sim import SimRuntime
 from nodeward.machinery.clock import VirtualClock
+from nodeward.machinery.virtual_loop import run_virtual
+from tests.keps.clusters import world
 
 STATIC = """
   featureGates: {CPUManagerPolicyAlphaOptions: true, InPlacePodVerticalScalingExclusiveCPUs: true}
@@ -115,6 +119,15 @@ def test_another_machine_is_another_kind_of_node() -> None:
             "  runtime: process\n  cpu: {coresPerNuma: 4}",
             "pools[0].cpu: only simulated nodes are described; runtime process has the CPUs of its machine",
         ),
+        (
+            "  kubelet: {cpuManagerPolicy: static}",
+            "pools[0].kubelet.cpuManagerPolicy: no kubelet could start: [cpumanager] unable to determine reserved CPU"
+            " resources for static policy",
+        ),
+        (
+            '  cpu: {coresPerNuma: 4}\n  kubelet: {cpuManagerPolicy: static, reservedSystemCPUs: "7"}',
+            "pools[0].kubelet.cpuManagerPolicy: no kubelet could start: new static policy error:",
+        ),
         ("  kubelet: {maxPod: 8}", 'maxPod: unknown field (did you mean "maxPods"?)'),
         (
             "  kubelet: {featureGates: {CPUManagerPolicyAlphaOptions: true}}",
@@ -131,3 +144,27 @@ def test_what_is_wrong_is_told_with_file_line_field_and_remedy(text: str, said: 
     told = refusal(text)
     assert said in told
     assert told.startswith("fleet.yaml:")
+
+
+def test_a_kubelet_that_does_not_start_is_told_and_leaves_the_other_nodes_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    static = pool(
+        '  nodes: 2\n  cpu: {coresPerNuma: 4, reserved: "0"}\n  kubelet: {cpuManagerPolicy: static}'
+    )
+    other = replace(pool("  nodes: 1"), name="green")
+
+    async def main(clock: VirtualClock) -> None:
+        async with world(clock, static, other, has_scheduler=False, has_controllers=False) as each:
+            assert each.fleet.host.agent("blue-1") is not None
+            # As on a machine: the state file of the static policy must be deleted first.
+            await each.cluster.change_pool(replace(static, kubelet={}))
+            await each.pass_time(5)
+            assert each.fleet.host.agent("blue-0") is None
+            assert each.fleet.host.agent("green-0") is not None
+            assert "node blue-1: its kubelet does not start: could not restore state" in caplog.text
+            await each.cluster.change_pool(static)
+            await each.pass_time(5)
+            assert each.fleet.host.agent("blue-1") is not None
+
+    run_virtual(main)

@@ -52,18 +52,10 @@ def make_container_manager(
             check_foreign_state(services.disk)
         return SHARED_CPUS
     gates = settings.gates
-    with_pod_level = gates.enabled("PodLevelResourceManagers") and gates.enabled("PodLevelResources")
     topology = machine_topology(specification.model)
-    policy = make_static_policy(
-        topology,
-        settings.cpu_options,
-        settings.reservation.amounts.get("cpu"),
-        reserved=settings.reservation.cpus,
-        topology_policy=settings.topology_policy,
-        with_pod_level=with_pod_level,
-    )
+    policy = configured_policy(topology, settings)
     store = CPUStateStore(services.disk, policy.name)
-    state = store.load(keeps_baselines=gates.enabled(RESIZE_GATE), with_pod_level=with_pod_level)
+    state = store.load(keeps_baselines=gates.enabled(RESIZE_GATE), with_pod_level=policy.with_pod_level)
     resizing = None
     if gates.enabled(RESIZE_GATE):
         resizing = ExclusiveResize(
@@ -102,8 +94,21 @@ def make_topology_manager(
         ),
         providers,
         scope=settings.topology_scope,
-        with_pod_level=with_pod_level,
+        with_pod_level=policy.with_pod_level,
         most_numa_nodes=int(options.get("max-allowable-numa-nodes", MOST_NUMA_NODES)),
+    )
+
+
+def configured_policy(topology: CPUTopology, settings: KubeletSettings) -> StaticPolicy:
+    """Return the static policy of a kubelet with these settings on a machine. Raises `ConfigError`."""
+    gates = settings.gates
+    return make_static_policy(
+        topology,
+        settings.cpu_options,
+        settings.reservation.amounts.get("cpu"),
+        reserved=settings.reservation.cpus,
+        topology_policy=settings.topology_policy,
+        with_pod_level=gates.enabled("PodLevelResourceManagers") and gates.enabled("PodLevelResources"),
     )
 
 
