@@ -23,6 +23,8 @@ class CPUStateStore:
         self._disk: Final = disk
         self._policy: Final = policy
         self._written = ""
+        #: what the file holds; None if that is not known
+        self._saved: CPUState | None = None
 
     @property
     def path(self) -> str:
@@ -50,10 +52,13 @@ class CPUStateStore:
 
     def save(self, state: CPUState) -> None:
         """Write the state, unless the file has it already. Raises OSError, and the file is as it was."""
+        if state == self._saved:
+            return  # most passes: comparing costs far less than the checksums
         text = encode(state, self._policy)
         if text != self._written:
             self._disk.write(FILE_NAME, text.encode())
             self._written = text
+        self._saved = state.copy()
 
 
 def check_foreign_state(disk: Disk) -> None:
