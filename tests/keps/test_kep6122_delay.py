@@ -340,7 +340,8 @@ def test_the_file_shows_the_new_set_first_and_the_runtime_applies_it_then() -> N
 
 @statement("6122-60")
 @pytest.mark.parametrize("delay", ["1s", "0s"])
-def test_a_file_that_cannot_be_written_holds_the_set_back(delay: str) -> None:
+@pytest.mark.parametrize("has_restart", [False, True])
+def test_a_file_that_cannot_be_written_holds_the_set_back(delay: str, has_restart: bool) -> None:
     async def act(scene: CPUScene) -> None:
         pod = await scene.run(grow=("4",))
         volume = scene.root / "pods" / pod.metadata.uid / "volumes" / "kubernetes.io~downward-api" / "info"
@@ -349,6 +350,8 @@ def test_a_file_that_cannot_be_written_holds_the_set_back(delay: str) -> None:
         obstacle.mkdir()
         (obstacle / "x").write_text("")
         await scene.resize("p", "3")
+        if has_restart:
+            await scene.restart()
         await scene.after_pass()
         await scene.after_pass()
         assert (scene.moves, scene.shown(pod)) == ([], "1-2,11-12")

@@ -203,8 +203,8 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         "delay-forgotten-over-a-restart",
         RESIZES,
         """            self._catch_up(pod)
-            self._notices""",
-        """            self._notices""",
+            applied""",
+        """            applied""",
         ("6122-26", "6122-27"),
     ),
     Mutant(

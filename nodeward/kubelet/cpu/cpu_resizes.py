@@ -63,10 +63,19 @@ class CPUResizes:
         has_run: it has exclusive CPUs from an earlier kubelet. A resize that was under way goes on, and its files are
         written again: that kubelet may have stopped before it had written them.
         """
-        self._requests[pod.metadata.uid] = _cpu_requests(pod)
+        uid = pod.metadata.uid
+        self._requests[uid] = _cpu_requests(pod)
         if has_run and self._cpus.resizing is not None:
             self._catch_up(pod)
-            self._notices.refresh(pod.metadata.uid)
+            applied = {name: self._cpus.applied(uid, name) for name in self._cpus.state.entries[uid]}
+            self._notices.announce(
+                uid,
+                [
+                    name
+                    for name, cpus in applied.items()
+                    if cpus is None or not cpus <= self._cpus.shown(uid, name)
+                ],
+            )
 
     def forget(self, uid: str) -> None:
         """Forget a pod that has ended."""

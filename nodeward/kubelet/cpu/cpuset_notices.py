@@ -1,7 +1,7 @@
 """Announce new CPU sets to containers: have the files of their pods written, and hold sets back until that is done.
 
-The container manager calls `announce` for scale-downs and `refresh` for all else; the pods' downward API volumes show
-`assigned.cpuset` (KEP-6122). A write that fails is reported as an event and tried again, first soon, then less often.
+`cpu_resizes` calls `announce` when sets have changed; the pods' downward API volumes show `assigned.cpuset` (KEP-6122).
+A write that fails is reported as an event and tried again, first soon, then less often.
 
 What must stay true: a container learns of CPUs that it will lose before it loses them, however long that takes.
 """
@@ -37,14 +37,10 @@ class CPUSetNotices:
         self._last = 0
 
     def announce(self, uid: str, containers: Collection[str]) -> None:
-        """Hold back the new sets of some containers until the pod's files show them."""
+        """Have a pod's files show its newest sets; those of some containers are held back until then."""
         for name in containers:
             self._delays.announce(uid, name)
         self._ask(uid, _FIRST_RETRY_NS)
-
-    def refresh(self, uid: str) -> None:
-        """Have a pod's files show its newest sets; nothing waits for it."""
-        self.announce(uid, ())
 
     def end(self, uid: str, container: str) -> int | None:
         """End the notice of a container; return since when its file shows the set, None if it lost no CPU."""

@@ -37,6 +37,7 @@ from nodeward.machinery.metrics import Metrics
 from tests.kubelet.cpu.static_nodes import STATE_FILE, resizing_node
 
 Key = tuple[str, str]
+ALL_CPUS = range(12)
 
 
 class Crash(BaseException):
@@ -132,7 +133,7 @@ class CrashingNode:
         #: the CPUs running containers really have
         self.in_force: dict[Key, CPUSet] = {}
         self.originals: dict[Key, CPUSet] = {}
-        #: what the files show, and since when they have not shown each CPU that the container still has
+        #: what the files show, and since when they do not show each of the other CPUs
         self.files: dict[Key, CPUSet] = {}
         self.since_ns: dict[Key, dict[int, int]] = {}
         self.files_fail = False
@@ -202,9 +203,8 @@ class CrashingNode:
         self.manager.on_runtime_event(ContainerStarted(uid, name, f"id-{uid}-{name}", "i", "i", now_ns))
 
     def restart_container(self, uid: str, name: str) -> None:
-        """The container ends, and is started again."""
+        """The container ends, and is started again; its delay goes on."""
         self.in_force.pop((uid, name), None)
-        self.since_ns.pop((uid, name), None)
         self.manager.on_runtime_event(
             ContainerExited(uid, name, f"id-{uid}-{name}", 1, "Error", self.clock.now_ns())
         )
@@ -254,12 +254,12 @@ class CrashingNode:
         written("")
 
     def _show(self, uid: str) -> None:
-        for key, cpus in self.in_force.items():
+        for key in self.in_force:
             if key[0] == uid:
                 shown = self.files[key] = CPUSet.parse(self.manager.assigned_cpuset(*key))
                 known = self.since_ns.get(key, {})
                 self.since_ns[key] = {
-                    cpu: known.get(cpu, self.clock.elapsed_ns) for cpu in cpus if cpu not in shown
+                    cpu: known.get(cpu, self.clock.elapsed_ns) for cpu in ALL_CPUS if cpu not in shown
                 }
 
     def write_late_files(self) -> None:
@@ -285,7 +285,6 @@ class CrashingNode:
             for cpu in self.in_force[key] - cpus:
                 assert cpu in self.since_ns.get(key, {}), f"CPU {cpu} is taken away before the file says so"
         self.in_force[key] = cpus
-        self._show_since(key)
         self._step()
         self.manager.on_runtime_event(
             ResourcesApplied(uid, container, f"id-{uid}-{container}", ContainerResources(cpuset=str(cpus)))
@@ -310,12 +309,6 @@ class CrashingNode:
                 assert since is not None, f"CPU {cpu} is given up before the file says so"
                 waited_ns = self.clock.elapsed_ns - since
                 assert waited_ns >= self.delay_ns, f"CPU {cpu} is given up after {waited_ns} ns"
-
-    def _show_since(self, key: Key) -> None:
-        known, shown = self.since_ns.get(key, {}), self.files.get(key, CPUSet.EMPTY)
-        self.since_ns[key] = {
-            cpu: known.get(cpu, self.clock.elapsed_ns) for cpu in self.in_force[key] if cpu not in shown
-        }
 
     # -- what must be true at any moment
 
