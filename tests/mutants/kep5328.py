@@ -177,4 +177,11 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         "version < self.max_version",
         ("5328-D20",),
     ),
+    Mutant(
+        "5328-resize-works-and-is-not-declared",
+        "nodeward/kubelet/node/abilities.py",
+        "KUBELET_ABILITIES: Final = able(POD_RESIZE)\n",
+        "KUBELET_ABILITIES: Final = able()\n",
+        ("5328-D9", "5328-D40"),
+    ),
 )

@@ -12,6 +12,7 @@ import pytest
 from nodeward.api import codec
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_status import ContainerStatus
 from nodeward.apiserver.server import ApiServer
 from nodeward.kubelet.host import Host
 from nodeward.kubelet.local_services import LocalMachine
@@ -146,6 +147,58 @@ def test_a_pod_starts_is_entered_logs_outlives_the_agent_and_goes(tmp_path: Path
 
     with running_containerd(home) as each:
         asyncio.run(main(each))
+
+
+def test_a_running_container_gets_another_size_in_its_cgroup(tmp_path: Path) -> None:
+    root, home = tmp_path / "node", tmp_path / "containerd"
+    home.mkdir()
+
+    async def main(containerd: Containerd) -> None:
+        async with running(settings(), clock=CLOCK) as server, kubelet(server, containerd, root):
+            client = server.client("test")
+            await client.create(codec.from_tree(POD, Pod))
+            first = (await until(client, is_ready)).status.container_statuses[0]
+
+            async def resize(cpu: str, memory: str) -> None:
+                size = {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
+                patch = {"spec": {"containers": [{"name": "c", "resources": size}]}}
+                await client.patch(Pod, "p", patch, namespace="default", subresource="resize")
+
+            await resize("200m", "96Mi")
+            done = await until(client, lambda pod: _memory(pod) == "96Mi" and not _resizing(pod))
+            status = done.status.container_statuses[0]
+            assert (status.container_id, status.restart_count) == (first.container_id, 0)
+            assert _in_cgroups(status, "memory.limit_in_bytes", "memory.max") == {96 << 20}
+            assert _in_cgroups(status, "cpu.shares") <= {204}
+            # What the container uses is not taken from it; the resize is tried again, or replaced by another.
+            await resize("200m", "16Ki")
+            failed = await until(client, lambda pod: _resizing(pod) == ["Error"])
+            text = next(each.message for each in failed.status.conditions if each.reason == "Error")
+            assert 'attempting to set container "c" memory limit (16384) below current usage' in text
+            assert _memory(failed) == "96Mi"
+            await resize("100m", "80Mi")
+            await until(client, lambda pod: _memory(pod) == "80Mi" and not _resizing(pod))
+            assert _in_cgroups(status, "memory.limit_in_bytes", "memory.max") == {80 << 20}
+
+    with running_containerd(home) as each:
+        asyncio.run(main(each))
+
+
+def _memory(pod: Pod) -> str:
+    resources = pod.status.container_statuses[0].resources
+    return str(resources.limits.get("memory", "")) if resources is not None else ""
+
+
+def _resizing(pod: Pod) -> list[str]:
+    return [each.reason for each in pod.status.conditions if each.type.startswith("PodResize")]
+
+
+def _in_cgroups(status: ContainerStatus, *names: str) -> set[int]:
+    """What the groups of a container say under these names, in whichever version of cgroups there is."""
+    id_ = status.container_id.rpartition("/")[2]
+    return {
+        int(path.read_text()) for name in names for path in Path("/sys/fs/cgroup").glob(f"**/{id_}/{name}")
+    }
 
 
 def _check_log(path: Path) -> None:
