@@ -317,11 +317,14 @@ def complete(state: PodState, out: list[Command]) -> None:
 def shown(state: PodState, life: ContainerLife) -> ResourceRequirements:
     """Return the resources a status shows: those in force in a running container, else those allocated."""
     resize = state.resize
-    if resize is None or life.state is not State.RUNNING:
+    if resize is None:
         return life.resources
-    actuated = resize.actuated.get(life.name)
-    base = life.allocated if actuated is None else overlaid(life.allocated, actuated, RESIZABLE)
-    found = shown_resources(base, life.in_force)
+    found = life.allocated
+    if life.state is State.RUNNING:
+        actuated = resize.actuated.get(life.name)
+        if actuated is not None:
+            found = overlaid(found, actuated, RESIZABLE)
+        found = shown_resources(found, life.in_force)
     before = resize.before.get(life.name)
     if before is not None and life.name in resize.held:
         return overlaid(found, before, (CPU,))

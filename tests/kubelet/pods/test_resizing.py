@@ -256,6 +256,12 @@ def test_cpus_that_are_held_show_the_old_cpu_and_the_new_memory() -> None:
     whole = node.status().resources
     assert whole is not None
     assert str(whole.requests["cpu"]) == "4"
+    # A container that ends meanwhile holds them, too.
+    node.held.add("c")
+    node.exit("c", 1)
+    assert (node.cpu(), node.of().state.running) == ("4", None)
+    node.has_started("c", 1)
+    assert node.cpu() == "4"
     # A second resize while CPUs are held: what was shown stays.
     node.resize(c=sized("2", "200Mi", "2", "200Mi"))
     node.settle()
