@@ -13,6 +13,7 @@ the kubelet's start (`CheckpointCorrupt`).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ from nodeward.kubelet.checkpoint import CheckpointCorrupt
 from nodeward.kubelet.disk import Disk
 from nodeward.kubelet.pods.resource_info import PodResourceInfo, resources_tree
 
+LOG: Final = logging.getLogger(__name__)
+
 ALLOCATED_FILE: Final = "allocated_pods_state"
 ACTUATED_FILE: Final = "actuated_pods_state"
 
@@ -32,7 +35,7 @@ ACTUATED_FILE: Final = "actuated_pods_state"
 class PodResourceState:
     """One of the two files. Raises `CheckpointCorrupt` when it is opened and is not what was written."""
 
-    __slots__ = ("_disk", "_file", "_records")
+    __slots__ = ("_disk", "_file", "_parts", "_records")
 
     def __init__(self, disk: Disk, file: str) -> None:
         self._disk = disk
@@ -45,6 +48,8 @@ class PodResourceState:
             except ValueError as error:
                 aside = disk.set_aside(file)
                 raise CheckpointCorrupt(disk.shown(file), disk.shown(aside), str(error)) from None
+        #: every record as the file has it: with a change of one the others are not encoded again
+        self._parts: dict[str, bytes] = {uid: _part(uid, info) for uid, info in self._records.items()}
 
     def __len__(self) -> int:
         return len(self._records)
@@ -53,43 +58,56 @@ class PodResourceState:
         return self._records.get(uid)
 
     def set(self, uid: str, info: PodResourceInfo) -> None:
-        """Keep what a pod has; on the disk when this returns."""
-        if self._records.get(uid) != info:
-            self._records[uid] = info
-            self._write()
+        """Keep what a pod has; on the disk when this returns. An OSError leaves what was kept before."""
+        if self._records.get(uid) == info:
+            return
+        part = _part(uid, info)
+        self._write({**self._parts, uid: part})
+        self._records[uid], self._parts[uid] = info, part
 
     def remove(self, uid: str) -> None:
-        """No error if there is no record of it."""
-        if self._records.pop(uid, None) is not None:
-            self._write()
+        """No error if there is no record of it, or if the disk is full: the next start removes it then."""
+        self._drop([uid] if uid in self._records else [])
 
     def keep_only(self, uids: Collection[str]) -> None:
         """Forget pods that ended while no kubelet was there to see."""
-        kept = {uid: info for uid, info in self._records.items() if uid in uids}
-        if len(kept) != len(self._records):
-            self._records = kept
-            self._write()
+        self._drop([uid for uid in self._records if uid not in uids])
 
-    def _write(self) -> None:
-        if self._records:
-            self._disk.write(self._file, encode(self._records))
+    def _drop(self, gone: list[str]) -> None:
+        for uid in gone:
+            del self._records[uid], self._parts[uid]
+        if gone:
+            try:
+                self._write(self._parts)
+            except OSError as error:
+                LOG.warning(
+                    "%s keeps records of pods that have ended: %s", self._disk.shown(self._file), error
+                )
+
+    def _write(self, parts: dict[str, bytes]) -> None:
+        if parts:
+            self._disk.write(self._file, _joined(parts))
         else:
             self._disk.remove(self._file)
 
 
 def encode(records: dict[str, PodResourceInfo]) -> bytes:
     """Return the bytes of a file."""
-    entries = {
-        uid: {
-            "ContainerResources": {
-                name: resources_tree(each) for name, each in sorted(info.containers.items())
-            },
-            "PodLevelResources": None if info.pod_level is None else resources_tree(info.pod_level),
-            "EmptyDirVolumeLimits": None,
-        }
-        for uid, info in sorted(records.items())
+    return _joined({uid: _part(uid, info) for uid, info in records.items()})
+
+
+def _part(uid: str, info: PodResourceInfo) -> bytes:
+    record = {
+        "ContainerResources": {name: resources_tree(each) for name, each in sorted(info.containers.items())},
+        "PodLevelResources": None if info.pod_level is None else resources_tree(info.pod_level),
+        "EmptyDirVolumeLimits": None,
     }
-    data = msgspec.json.encode({"entries": entries} if entries else {})
+    return msgspec.json.encode(uid) + b":" + msgspec.json.encode(record)
+
+
+def _joined(parts: dict[str, bytes]) -> bytes:
+    entries = b",".join(parts[uid] for uid in sorted(parts))
+    data = b'{"entries":{' + entries + b"}}" if parts else b"{}"
     return msgspec.json.encode({"data": data.decode(), "checksum": checksum(data)})
 
 

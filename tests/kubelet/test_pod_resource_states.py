@@ -85,3 +85,23 @@ def test_a_file_that_cannot_be_trusted_is_set_aside_and_named(stored: bytes, why
     assert ALLOCATED_FILE in str(raised.value)
     assert disk.read(raised.value.aside) == stored
     assert disk.read(ALLOCATED_FILE) is None
+
+
+def test_a_full_disk_leaves_what_was_kept_and_a_later_try_writes_it() -> None:
+    disk = MemoryDisk()
+    state = PodResourceState(disk, ALLOCATED_FILE)
+    state.set("u1", info("1"))
+    write, kept = disk.write, disk.read(ALLOCATED_FILE)
+
+    def full(path: str, data: bytes) -> None:
+        raise OSError("no space left on device")
+
+    disk.write = full  # type: ignore[method-assign]
+    for _ in range(2):
+        with pytest.raises(OSError, match="no space left"):
+            state.set("u1", info("2"))
+    assert (state.get("u1"), disk.read(ALLOCATED_FILE)) == (info("1"), kept)
+    state.remove("u2")
+    disk.write = write  # type: ignore[method-assign]
+    state.set("u1", info("2"))
+    assert PodResourceState(disk, ALLOCATED_FILE).get("u1") == info("2")

@@ -307,6 +307,7 @@ def test_a_crash_between_the_two_records_leaves_a_resize_that_is_tried_again() -
             assert disk.read("allocated_pods_state") is None
             disk.write = write  # type: ignore[method-assign]
             await restarted(each)
+            assert disk.read("allocated_pods_state") is not None
             (status,) = (await each.pod("web")).status.container_statuses
             assert status.resources == resources("cpu=2")
             assert await condition(each, "web", "PodResizePending") is None
