@@ -11,7 +11,9 @@ what it was allocated; a resize that is refused changes nothing.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from nodeward.api.core_v1.node import Node
 from nodeward.api.core_v1.pod import Pod
@@ -25,6 +27,8 @@ from nodeward.kubelet.node_services import NodeServices
 from nodeward.kubelet.pod_resource_states import ACTUATED_FILE, ALLOCATED_FILE, PodResourceState
 from nodeward.kubelet.pods.resource_info import PodResourceInfo, info_of, written_info
 from nodeward.kubelet.resize_checks import infeasible
+
+LOG: Final = logging.getLogger(__name__)
 
 
 class Allocation:
@@ -143,9 +147,14 @@ class Allocation:
         self._allocated.set(uid, info_of(pod))
 
     def record_actuated(self, uid: str, info: PodResourceInfo) -> None:
-        """Remember what the runtime has accepted for a resized pod."""
+        """Remember what the runtime has accepted for a resized pod; without it, a restart asks for it again."""
         if self._actuated is not None and self._actuated.get(uid) is not None:
-            self._actuated.set(uid, info)
+            try:
+                self._actuated.set(uid, info)
+            except OSError as error:
+                LOG.warning(
+                    "node %s: the end of a resize is not recorded: %s", self._specification.name, error
+                )
 
     # -- the end of pods
 

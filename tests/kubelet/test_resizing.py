@@ -478,3 +478,31 @@ def test_memory_in_use_is_not_taken_away_and_given_back_once_it_is_free() -> Non
             assert await condition(each, "web", "PodResizeInProgress") is None
 
     run_virtual(main)
+
+
+def test_an_end_that_cannot_be_recorded_is_an_end() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with hosted(clock, specification("n1")) as each:
+            await run(each, "web", container("c", "cpu=1"))
+            disk = each.machines.disk("n1")
+            write = disk.write
+            written: list[str] = []
+
+            def once(path: str, data: bytes) -> None:
+                if path in written and path == "actuated_pods_state":
+                    raise OSError("no space left on device")
+                written.append(path)
+                write(path, data)
+
+            disk.write = once  # type: ignore[method-assign]
+            await resize(each, "web", c=cpu("2"))
+            await clock.sleep(1)
+            assert await condition(each, "web", "PodResizeInProgress") is None
+            (status,) = (await each.pod("web")).status.container_statuses
+            assert status.resources == resources("cpu=2")
+            disk.write = write  # type: ignore[method-assign]
+            await restarted(each)
+            (status,) = (await each.pod("web")).status.container_statuses
+            assert (status.resources, status.restart_count) == (resources("cpu=2"), 0)
+
+    run_virtual(main)
