@@ -118,10 +118,12 @@ def written_info(pod: Pod) -> PodResourceInfo | None:
 
 
 def _was_accepted(pod: Pod) -> bool:
-    """Whether the status says that what the spec asks for is being actuated."""
+    """Whether the status says that what the spec asks for is allocated: its version was seen, and is not pending."""
+    generation, conditions = pod.metadata.generation, pod.status.conditions
+    if pod.status.observed_generation == generation:
+        return not any(each.type == "PodResizePending" for each in conditions)
     return any(
-        each.type == "PodResizeInProgress" and each.observed_generation == pod.metadata.generation
-        for each in pod.status.conditions
+        each.type == "PodResizeInProgress" and each.observed_generation == generation for each in conditions
     )
 
 

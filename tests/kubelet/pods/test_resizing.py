@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from nodeward.api.core_v1.container import Container, ContainerResizePolicy, ResourceRequirements
 from nodeward.api.core_v1.pod import Pod
+from nodeward.api.core_v1.pod_status import PodCondition
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.quantity import Quantity
 from nodeward.features.gates import Gates
@@ -329,6 +330,12 @@ def test_what_was_allocated_to_a_pod_that_was_never_resized_is_in_its_status() -
     pod = replace(pod, status=Node(pod).start().status())
     assert written_info(pod) is None, "what it asks for"
     asks = replace(pod.spec, containers=[named("c", sized("2", "100Mi", "2500m", "300Mi"))])
-    found = written_info(replace(pod, spec=asks))
+    resized = replace(pod, spec=asks, metadata=replace(pod.metadata, generation=2))
+    found = written_info(resized)
     assert found is not None
     assert found.containers["c"] == sized("1", "100Mi", "1500m", "200Mi")
+    # A version that was seen and is not pending was allocated, whatever a runtime makes of its amounts.
+    seen = replace(resized, status=replace(resized.status, observed_generation=2))
+    assert written_info(seen) is None
+    pending = [PodCondition(type="PodResizePending", status="True", reason="Deferred")]
+    assert written_info(replace(seen, status=replace(seen.status, conditions=pending))) is not None
