@@ -82,6 +82,40 @@ def wait_told(kubectl: Kubectl, name: str, words: str) -> str:
     raise AssertionError(f"nobody said {words!r} about {name}")
 
 
+@pytest.mark.parametrize("node", ["process-0", "sim-0"])
+def test_a_running_pod_is_resized_and_described(kubectl: Kubectl, node: str) -> None:
+    size = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "200m"}}
+    policy = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
+    container = {"command": ["sleep", "1000"], "resources": size, "resizePolicy": policy}
+    apply(kubectl, a_pod("web", node, container))
+    wait_ready(kubectl, "web")
+
+    def resize(**amounts: dict[str, str]) -> str:
+        body = {"spec": {"containers": [{"name": "c", "resources": amounts}]}}
+        return kubectl("patch", "pod", "web", "--subresource=resize", "-p", json.dumps(body))
+
+    status = ".status.containerStatuses[0]"
+    assert resize(requests={"cpu": "150m"}, limits={"cpu": "300m"}) == "pod/web patched\n"
+    wait_for(kubectl, "pod/web", f"{status}.resources.limits.cpu", "300m")
+    assert kubectl("get", "pod", "web", "-o", f"jsonpath={{{status}.restartCount}}") == "0"
+    resize(requests={"memory": "96Mi"})
+    wait_for(kubectl, "pod/web", f"{status}.restartCount", "1")
+    wait_for(kubectl, "pod/web", f"{status}.resources.requests.memory", "96Mi")
+    beyond = kubectl.run("patch", "pod", "web", "--subresource=resize", "-p", _much())
+    assert beyond.code != 0
+    assert "node didn't have enough allocatable resources: cpu, requested: 4000000" in beyond.err
+    told = kubectl("describe", "pod", "web")
+    for reason in ("ResizeStarted", "ResizeCompleted"):
+        assert re.search(rf"^  Normal +{reason} .*Pod resize .*\"generation\":", told, re.MULTILINE)
+    assert "Container c resize requires restart" in told
+    assert "PodResize" not in told.partition("Events:")[0]
+
+
+def _much() -> str:
+    size = {"requests": {"cpu": "4000"}, "limits": {"cpu": "4000"}}
+    return json.dumps({"spec": {"containers": [{"name": "c", "resources": size}]}})
+
+
 def test_a_real_process_is_run_seen_entered_and_ended(kubectl: Kubectl, tmp_path: Path) -> None:
     run(kubectl, "web", "process-0", "sh", "-c", "echo hello; while sleep 0.1; do echo tick; done")
     wait_ready(kubectl, "web")
