@@ -165,6 +165,8 @@ class Inventory:
             self._by_pool.setdefault(each.pool, []).append(each)
         self._only_nodes: dict[PoolID, frozenset[str]] = {}
         self._by_id: dict[DeviceID, PoolDevice] | None = None
+        #: by what a node sees: the names of the slices, and its own where devices select nodes
+        self._views: dict[tuple[str, ...], NodePools] = {}
         #: by node name: the labels the pools were worked out for, and the pools
         self._known: dict[str, tuple[Mapping[str, str], NodePools]] = {}
 
@@ -204,9 +206,21 @@ class Inventory:
         return None if "" in found else found
 
     def _gather(self, node: Node) -> NodePools:
+        """Return the pools of a node; nodes that see the same slices share one object."""
+        visible = self._visible(node)
+        seen = [each for slices in visible.values() for each in slices]
+        # Where devices select their nodes one by one, seeing the same slices is not seeing the same devices.
+        is_own = any(each.slice.spec.per_device_node_selection for each in seen)
+        key = node.metadata.name if is_own else "", *sorted(each.name for each in seen)
+        found = self._views.get(key)
+        if found is None:
+            found = self._views[key] = self._pools(visible)
+        return found
+
+    def _pools(self, visible: Mapping[PoolID, list[SliceDevices]]) -> NodePools:
         plain: list[VisiblePool] = []
         binding: list[VisiblePool] = []
-        for id_, slices in self._visible(node).items():
+        for id_, slices in visible.items():
             pool = self._pool(id_, slices)
             if pool is not None:
                 (binding if _has_binding_conditions(pool) else plain).append(pool)

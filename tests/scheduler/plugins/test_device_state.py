@@ -201,7 +201,10 @@ STEPS = st.one_of(
     st.tuples(st.just("slice"), st.sampled_from(NODES), st.integers(0, 2), st.booleans()),
     st.tuples(st.just("shared"), st.integers(0, 2), st.sampled_from(("", "zone"))),
     st.tuples(
-        st.just("hold"), st.sampled_from(("x", "y")), st.sampled_from((*NODES, "net")), st.integers(0, 2)
+        st.just("hold"),
+        st.sampled_from(("x", "y")),
+        st.sampled_from((*NODES, "net", "each")),
+        st.integers(0, 2),
     ),
     st.tuples(st.just("free"), st.sampled_from(("x", "y"))),
     st.tuples(st.just("label"), st.sampled_from(NODES), st.booleans()),
@@ -239,6 +242,12 @@ def play(world: World, number: int, step: tuple[Any, ...]) -> None:
             {"nodeSelector": {"nodeSelectorTerms": [term]}} if step[2] else {"allNodes": True}
         )
         world.listers.put(slice_of(devices(step[1]), name="net", pool="net", **where))
+    elif kind == "each":
+        one_by_one = [
+            {"name": f"d{index}", **({"nodeName": name} if name else {"allNodes": True})}
+            for index, name in enumerate(step[1])
+        ]
+        world.listers.put(slice_of(one_by_one, name="each", pool="each", perDeviceNodeSelection=True))
     elif kind == "hold":
         world.listers.put(held(step[1], number + 1, f"{step[2]}/d{step[3]}"))
     elif kind == "free":
@@ -293,3 +302,17 @@ def test_equal_pods_cost_one_look_at_every_node_and_then_one_per_placement() -> 
         assert plugin.reserve(cycle, view, "n1").is_success
     # Three nodes, then the one that was chosen: once to reserve, once because it has less now.
     assert plugin.looked == ["n0", "n1", "n2", "n1", *["n1"] * 6]
+
+
+def test_nodes_that_see_the_same_slices_share_one_look() -> None:
+    world = World()
+    world.listers.put(slice_of(devices(5), name="net", pool="net", allNodes=True))
+    plugin = Counting(PluginContext(Gates.of("1.37"), Version.parse("1.37"), listers=world.listers))
+    for number in range(3):
+        world.listers.put(held(f"c{number}", number + 1))
+        view = world.pod(f"c{number}")
+        cycle = CycleState(view)
+        assert plugin.pre_filter(cycle, view, world.table).is_success
+        assert plugin.filter_rows(cycle, world.table, world.table.rows()) is None
+        assert plugin.reserve(cycle, view, "n2").is_success
+    assert plugin.looked == ["n0", "n2"] * 3

@@ -2,7 +2,8 @@
 
 Pods whose claims ask for the same share the answers. An answer about a node is good until devices in one of its pools
 are taken or released, or the node itself changes; slices and classes that change make all answers old. So a thousand
-equal pods cost one look at every node, and then one look per placement.
+equal pods cost one look at every node, and then one look per placement. Nodes that see the same slices, as those of
+devices on a network, and can skip the same operations share one look.
 
 Called by the plugin DynamicResources; calls the allocator. What must stay true: every answer is what the allocator
 would say now. Errors are not kept.
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from nodeward.features.declared.dra_optional_node_operations import NAME as OPERATIONS_FEATURE
+from nodeward.features.declared.dra_optional_node_preparation import NAME as PREPARATION_FEATURE
 from nodeward.rules.devices.inventory import Inventory
 from nodeward.scheduler.framework.plugin import RejectedRows
 from nodeward.scheduler.framework.status import Code, Status
@@ -34,6 +37,8 @@ _FITS: Final = -1
 
 #: node -> what the allocator says of it, and how good the alternatives are that the claims would get
 JudgeNode = Callable[["Node"], tuple[Status, int]]
+#: What of a node's declared features its answer depends on.
+_FEATURES: Final = (PREPARATION_FEATURE, OPERATIONS_FEATURE)
 
 
 class NodeFits:
@@ -53,15 +58,21 @@ class NodeFits:
         """Say which rows do not fit; an error ends the work, with all that was found out so far."""
         self._forget_changed(table, log)
         which = self._which
+        looked: dict[Hashable, tuple[int, int]] = {}
         for row in rows[which[rows] == _UNKNOWN].tolist():
             node = table.node(row)
             if node is None:
                 continue
-            status, score = judge(node)
-            if status.code is Code.ERROR:
-                return RejectedRows(np.where(rows == row, 0, _FITS), (status,))
-            self._scores[row] = score
-            which[row] = _FITS if status.is_success else self._reasons.setdefault(status, len(self._reasons))
+            declared = node.status.declared_features
+            alike = id(self.inventory.on(node)), *(each in declared for each in _FEATURES)
+            found = looked.get(alike)
+            if found is None:
+                status, score = judge(node)
+                if status.code is Code.ERROR:
+                    return RejectedRows(np.where(rows == row, 0, _FITS), (status,))
+                number = _FITS if status.is_success else self._reasons.setdefault(status, len(self._reasons))
+                found = looked[alike] = number, score
+            which[row], self._scores[row] = found
         answer = which[rows]
         return RejectedRows(answer, tuple(self._reasons)) if (answer >= 0).any() else None
 
