@@ -316,3 +316,16 @@ def test_nodes_that_see_the_same_slices_share_one_look() -> None:
         assert plugin.filter_rows(cycle, world.table, world.table.rows()) is None
         assert plugin.reserve(cycle, view, "n2").is_success
     assert plugin.looked == ["n0", "n2"] * 3
+
+
+def test_nodes_share_no_look_where_devices_select_their_nodes_one_by_one() -> None:
+    world = World()
+    one_by_one = [{"name": f"d{index}", "nodeName": name} for index, name in enumerate(("n0", "n0", "n1"))]
+    world.listers.put(slice_of(one_by_one, perDeviceNodeSelection=True))
+    world.listers.put(claim(exactly(count=2), name="two"))
+    found = world.verdicts(world.plugin, "two")
+    assert {name: status.is_success for name, status in found.items()} == {
+        "n0": True,
+        "n1": False,
+        "n2": False,
+    }
