@@ -43,7 +43,9 @@ PAIRS = rounds(800, 10_000)
 QUESTIONS = 40
 BATCHES = 4
 #: Plugins that filter and score nodes as objects of the storage API decide; they have tests of their own.
-ELSEWHERE = frozenset({"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"})
+ELSEWHERE = frozenset(
+    {"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources"}
+)
 WEIGHTS = {each.name: each.default_weight for each in REGISTRY}
 JUDGES = [each for each in REGISTRY if each.name in FILTERS or each.name in SCORES]
 
