@@ -42,7 +42,7 @@ Tree = dict[str, Any]
 PAIRS = rounds(800, 10_000)
 QUESTIONS = 40
 BATCHES = 4
-#: Plugins that filter and score nodes as objects of the storage API decide; they have tests of their own.
+#: Plugins that judge nodes as objects of the storage or the resource API decide; they have tests of their own.
 ELSEWHERE = frozenset(
     {"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources"}
 )
