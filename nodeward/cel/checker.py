@@ -114,6 +114,8 @@ class _Checker:
         if kind is None:
             self._report(node.id, f"undeclared reference to '{node.name}' (in container '')")
             kind = t.ERROR
+        elif node.name.startswith(".") and self._local(node.name[1:]) is None:
+            node.name = node.name[1:]
         self._types[node.id] = kind
         return node
 

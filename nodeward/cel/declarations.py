@@ -186,4 +186,11 @@ def simple_types() -> dict[str, CelType]:
         t.LIST,
         t.MAP,
     )
-    return {each.name: each for each in plain}
+    messages = {
+        "google.protobuf.Any": t.ANY,
+        "google.protobuf.Value": t.DYN,
+        "google.protobuf.Struct": t.map_of(t.STRING, t.DYN),
+        "google.protobuf.ListValue": t.LIST,
+    }
+    short = {"duration": t.DURATION, "timestamp": t.TIMESTAMP}
+    return {each.name: each for each in plain} | messages | short | t.WRAPPERS

@@ -18,11 +18,23 @@ from nodeward.cel import cel_types as t
 from nodeward.cel.cel_types import CelType
 from nodeward.cel.declarations import CelEnvironment, ObjectType
 from nodeward.cel.kubernetes import KUBERNETES_1_36, KUBERNETES_1_37
+from nodeward.cel.library.named_formats import NamedFormat
+from nodeward.cel.library.network import CIDRValue, IPValue
 from nodeward.cel.library.quantities import QUANTITY, QuantityValue
 from nodeward.cel.library.semvers import SEMVER, Semver, SemverError
+from nodeward.cel.library.urls import UrlValue
 from nodeward.cel.macros import Macros
 from nodeward.cel.program import CompileErrors, Program, compile_expression
-from nodeward.cel.values import CelMap, EvaluationError, Uint, Value, type_of_value
+from nodeward.cel.values import (
+    CelMap,
+    Duration,
+    EvaluationError,
+    OptionalValue,
+    Timestamp,
+    Uint,
+    Value,
+    type_of_value,
+)
 
 #: The most a selector may cost, as an estimate at admission and at run time.
 COST_LIMIT: Final = 1_000_000
@@ -96,6 +108,7 @@ def _environment(base: CelEnvironment, attribute: CelType, *, has_sharing: bool 
     device = t.struct("kubernetes.DRADevice")
     return base.extended(
         variables={"device": device},
+        types={**base.types, device.name: device},
         objects={device.name: ObjectType(device, fields)},
         macros=Macros(),
         size_of_path=_size_of_path,
@@ -176,43 +189,63 @@ def as_match(value: Value) -> bool:
     """Return the value of a selector as a bool; raises EvaluationError for one of another type."""
     if type(value) is bool:
         return value
+    if isinstance(value, OptionalValue) and value.has_value and type(value.value) is bool:
+        return value.value
     name = type_of_value(value).name
     raise EvaluationError(
-        f"CEL result of type {name} could not be converted to bool: {_conversion_error(value, name)}"
+        f"CEL result of type {name} could not be converted to bool: {_conversion_error(value)}"
     )
 
 
-def _conversion_error(value: Value, name: str) -> str:
-    if isinstance(value, list | tuple):
-        return "type conversion error from list to 'bool'"
-    if type(value) is int:
-        return "unsupported type conversion from 'int' to bool"
-    if type(value) is str:
-        return "unsupported native conversion from string to 'bool'"
-    return f"type conversion error from '{name.rpartition('.')[2]}' to 'bool'"
+def _conversion_error(value: Value) -> str:
+    if isinstance(value, OptionalValue):
+        return _conversion_error(value.value) if value.has_value else "optional.none() dereference"
+    if (known := _NOT_BOOL.get(type(value))) is not None:
+        return known
+    name = type_of_value(value).name.rpartition(".")[2].replace("NamedFormat", "Format")
+    return f"type conversion error from '{name}' to 'bool'"
 
 
-_GO_NAMES: Final = {bool: "bool", int: "int64", str: "string", Semver: "semver"}
-_ELEMENT_NAMES: Final = {bool: "bool", int: "int", str: "string", Semver: "semver"}
+_NOT_BOOL: Final[dict[type, str]] = {
+    list: "type conversion error from list to 'bool'",
+    int: "unsupported type conversion from 'int' to bool",
+    Uint: "unsupported type conversion from 'uint' to bool",
+    str: "unsupported native conversion from string to 'bool'",
+    float: "type conversion error from Double to 'bool'",
+    bytes: "type conversion error from Bytes to 'bool'",
+    dict: "type conversion error from map to 'bool'",
+    CelMap: "type conversion error from map to 'bool'",
+    CelType: "type conversion not supported for 'type'",
+}
+_SCALAR_NAMES: Final[dict[type, str]] = {bool: "bool", int: "int", str: "string", Semver: "semver"}
 
 
 def as_attribute(value: Value) -> Value:
     """Return the value of a derived attribute; raises EvaluationError when no attribute can have it."""
-    if type(value) in _GO_NAMES:
+    value = _plain(value)
+    if type(value) in _SCALAR_NAMES:
         return value
     if not isinstance(value, list | tuple):
-        raise EvaluationError(f"unsupported CEL return type: {go_native_type(value)}")
-    for index, item in enumerate(value):
-        wanted = _ELEMENT_NAMES.get(type(value[0]))
+        raise EvaluationError(f"unsupported CEL return type: {_native_type(value)}")
+    items = [_plain(each) for each in value]
+    for index, item in enumerate(items):
+        wanted = _SCALAR_NAMES.get(type(items[0]))
         if wanted is None:
-            raise EvaluationError(f"unsupported list element type: {go_native_type(value[0])}")
-        if type(item) is not type(value[0]):
-            found = go_native_type(item)
+            raise EvaluationError(f"unsupported list element type: {_native_type(item)}")
+        if type(item) is not type(items[0]):
+            found = _native_type(item)
             raise EvaluationError(f"expected list element at index {index} to be {wanted}, got {found}")
-    return list(value)
+    return items
 
 
-def go_native_type(value: Value) -> str:
+def _plain(value: Value) -> Value:
+    """Return what an optional holds, and the name of a type."""
+    if isinstance(value, OptionalValue):
+        return value.value if value.has_value else value
+    return value.name if isinstance(value, CelType) else value
+
+
+def _native_type(value: Value) -> str:
     """Return what Go calls the type of the native value."""
     return _NATIVE.get(type(value), type_of_value(value).name)
 
@@ -228,6 +261,14 @@ _NATIVE: Final[dict[type, str]] = {
     QuantityValue: "*resource.Quantity",
     type(None): "structpb.NullValue",
     CelMap: "map[ref.Val]ref.Val",
+    list: "[]ref.Val",
+    Duration: "time.Duration",
+    Timestamp: "time.Time",
+    OptionalValue: "<nil>",
+    IPValue: "netip.Addr",
+    CIDRValue: "netip.Prefix",
+    UrlValue: "*url.URL",
+    NamedFormat: "cel.Format",
 }
 
 

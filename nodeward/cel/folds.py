@@ -16,7 +16,7 @@ from nodeward.cel.qualify import go_type
 from nodeward.cel.syntax_tree import Comprehension, FunctionCall, ListLiteral, Literal, Node
 from nodeward.cel.values import (
     CelMap,
-    CostLimitExceeded,
+    EvaluationAborted,
     EvaluationError,
     Value,
     find_key,
@@ -131,7 +131,7 @@ def _quantifier(loop: Callable[[Frame], Iterable[None]], predicate: Closure, *, 
         for _ in loop(frame):
             try:
                 value = predicate(frame)
-            except CostLimitExceeded:
+            except EvaluationAborted:
                 raise
             except EvaluationError as error:
                 failure = failure or error
@@ -167,7 +167,7 @@ def _exactly_one(loop: Callable[[Frame], Iterable[None]], predicate: Closure) ->
 def _condition(closure: Closure, frame: Frame) -> bool | EvaluationError:
     try:
         value = closure(frame)
-    except CostLimitExceeded:
+    except EvaluationAborted:
         raise
     except EvaluationError as error:
         return error
@@ -195,7 +195,7 @@ def _collect(
             elif is_taken and failure is None:
                 try:
                     add(result, transform(frame))
-                except CostLimitExceeded:
+                except EvaluationAborted:
                     raise
                 except EvaluationError as error:
                     failure = error

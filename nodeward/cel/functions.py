@@ -12,10 +12,13 @@ from typing import Final, Protocol
 from nodeward.cel import arithmetic as a
 from nodeward.cel.checker import CheckedTree
 from nodeward.cel.declarations import Function, Implementation, dispatch, guard
+from nodeward.cel.library.named_formats import NamedFormat
 from nodeward.cel.library.regular_expressions import compile_regex
+from nodeward.cel.library.semvers import Semver
 from nodeward.cel.library.standard import CONSTANT_FOLDED
+from nodeward.cel.qualify import check_key, go_type
 from nodeward.cel.syntax_tree import FunctionCall
-from nodeward.cel.values import EvaluationError, Uint, Value, no_overload
+from nodeward.cel.values import EvaluationAborted, EvaluationError, Uint, Value, no_overload
 
 
 class HasValue(Protocol):
@@ -51,6 +54,24 @@ class CallPlan:
         )
 
 
+def check_constant_key(key: HasValue | None) -> None:
+    """Raise PlanError for a constant that nothing can have as a key."""
+    if key is not None:
+        try:
+            check_key(key.value)
+        except EvaluationError as error:
+            raise PlanError(str(error)) from None
+
+
+def is_member(value: Value, members: frozenset[Value]) -> bool:
+    """Tell whether a value is one of the plain values of a constant list."""
+    if type(value) in _WITHOUT_HASH:
+        raise EvaluationAborted(f"internal error: runtime error: hash of unhashable type {go_type(value)}")
+    return type(value).__hash__ is not None and (type(value) is bool, value) in members
+
+
+#: As upstream, where the evaluation panics.
+_WITHOUT_HASH: Final = frozenset({bytes, Semver, NamedFormat})
 _PLAIN: Final = frozenset({bool, int, Uint, float, str})
 
 

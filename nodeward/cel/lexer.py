@@ -45,6 +45,7 @@ class TokenKind(IntEnum):
     TRUE = 26
     FALSE = 27
     NULL = 28
+    SPACE = 29
     FLOAT = 31
     INT = 32
     UINT = 33
@@ -123,10 +124,11 @@ _BROKEN: Final = re.compile(
 _DISPLAY: Final = str.maketrans({"\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
 
-def tokenize(source: Source, issues: Issues) -> list[Token]:
-    """Return all tokens and the end; report what is none."""
+def tokenize(source: Source, issues: Issues) -> tuple[list[Token], list[Token]]:
+    """Return all tokens and the end, and the white space between them; report what is neither."""
     text, at = source.text, 0
     tokens: list[Token] = []
+    spaces: list[Token] = []
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
@@ -137,11 +139,13 @@ def tokenize(source: Source, issues: Issues) -> list[Token]:
             tokens.append(Token(MARKS.get(found, TokenKind.IDENTIFIER), found, at))
         elif group == "MARK":
             tokens.append(Token(MARKS[found], found, at))
-        elif group != "SPACE":
+        elif group == "SPACE":
+            spaces.append(Token(TokenKind.SPACE, found, at))
+        else:
             tokens.append(Token(TokenKind[group], found, at))
         at = match.end()
     tokens.append(Token(TokenKind.END, "<EOF>", len(text)))
-    return tokens
+    return tokens, spaces
 
 
 def _skip(text: str, at: int, issues: Issues) -> int:

@@ -68,12 +68,12 @@ class _TooDeep(Exception):
 
 def parse(source: Source, macros: Macros, issues: Issues) -> SyntaxTree | None:
     """Return the tree of the expression; None when issues were reported."""
-    tokens = tokenize(source, issues)
+    tokens, spaces = tokenize(source, issues)
     parser = _Parser(tokens, macros, issues)
     try:
         root = parser.parse()
     except _WrongToken:
-        report_syntax_errors(source.text, tokens, issues)
+        report_syntax_errors(source.text, tokens, spaces, issues)
         return None
     except _TooDeep as deep:
         issues.report_at(NOWHERE, f"expression recursion limit exceeded: {deep}")

@@ -16,7 +16,7 @@ from nodeward.cel.cel_types import TypeKind
 from nodeward.cel.checker import CheckedTree
 from nodeward.cel.conversions import show
 from nodeward.cel.folds import fold
-from nodeward.cel.functions import CallPlan, plan_call
+from nodeward.cel.functions import CallPlan, check_constant_key, is_member, plan_call
 from nodeward.cel.member_chains import Closure, Frame, member_chain, member_of
 from nodeward.cel.qualify import check_key, has_member, member, optional_member
 from nodeward.cel.syntax_tree import (
@@ -32,7 +32,7 @@ from nodeward.cel.syntax_tree import (
 )
 from nodeward.cel.values import (
     CelMap,
-    CostLimitExceeded,
+    EvaluationAborted,
     EvaluationError,
     OptionalValue,
     Uint,
@@ -182,7 +182,8 @@ class FastPlanner:
         closure = _strict(plan, arguments)
         if node.function in _PARSERS and all(isinstance(each, Constant) for each in arguments):
             with suppress(EvaluationError):
-                return Constant(closure([]))
+                value = closure([])
+                return lambda _frame: value
         return closure
 
     def _list(self, node: ListLiteral) -> Closure:
@@ -244,7 +245,7 @@ def _bound(place: int, initial: Closure) -> Closure:
         if value is UNSET:
             try:
                 value = initial(frame)
-            except CostLimitExceeded:
+            except EvaluationAborted:
                 raise
             except EvaluationError as error:
                 value = error
@@ -290,8 +291,7 @@ def optional_entry(key: Value, value: Value) -> OptionalValue:
 
 def _membership(item: Closure, members: frozenset[Value]) -> Closure:
     def test(frame: Frame) -> bool:
-        value = item(frame)
-        return type(value).__hash__ is not None and (type(value) is bool, value) in members
+        return is_member(item(frame), members)
 
     return test
 
@@ -359,7 +359,7 @@ def _and(left: Closure, right: Closure) -> Closure:
     def both(frame: Frame) -> Value:
         try:
             first = left(frame)
-        except CostLimitExceeded:
+        except EvaluationAborted:
             raise
         except EvaluationError as error:
             return _absorb(error, right, frame, False)
@@ -379,7 +379,7 @@ def _or(left: Closure, right: Closure) -> Closure:
     def either(frame: Frame) -> Value:
         try:
             first = left(frame)
-        except CostLimitExceeded:
+        except EvaluationAborted:
             raise
         except EvaluationError as error:
             return _absorb(error, right, frame, True)
@@ -399,7 +399,7 @@ def _absorb(error: EvaluationError, right: Closure, frame: Frame, decisive: bool
     """The left side failed: only a decisive value of the right side saves the whole."""
     try:
         second = right(frame)
-    except CostLimitExceeded:
+    except EvaluationAborted:
         raise
     except EvaluationError:
         raise error from None
@@ -437,10 +437,12 @@ def _not_equals(left: Closure, right: Closure) -> Closure:
 
 
 def _index(operand: Closure, key: Closure) -> Closure:
+    check_constant_key(_constant(key))
     return lambda frame: member(operand(frame), check_key(key(frame)))
 
 
 def _optional_index(operand: Closure, key: Closure) -> Closure:
+    check_constant_key(_constant(key))
     return lambda frame: optional_member(operand(frame), check_key(key(frame)))
 
 

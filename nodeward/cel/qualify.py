@@ -30,6 +30,8 @@ _GO_TYPES = {
     type(None): "types.Null",
     OptionalValue: "*types.Optional",
     CelType: "*types.Type",
+    CelMap: "*types.baseMap",
+    list: "*types.baseList",
 }
 
 
@@ -39,11 +41,8 @@ def go_type(value: Value) -> str:
     if found is not None:
         return found
     name = type_of_value(value).name
-    return (
-        f"cel.{name.rpartition('.')[2]}"
-        if not name.startswith("google")
-        else f"types.{name.rpartition('.')[2]}"
-    )
+    package = "types" if name.startswith("google") else "cel"
+    return f"{package}.{name.rpartition('.')[2].replace('NamedFormat', 'Format')}"
 
 
 _KEYS = frozenset({str, int, Uint, bool, float})

@@ -9,10 +9,8 @@ What must stay true: the number of recoveries and of tokens skipped is bounded, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from contextlib import suppress
-from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 from nodeward.cel.grammar import (
@@ -39,9 +37,6 @@ _MOST_SKIPPED: Final = 256
 _MOST_TOKENS: Final = 2000
 _MOST_LOOKAHEAD: Final = 200
 
-_BLANKS: Final = " \t\r\n\f"
-_SPACE: Final = re.compile(rf"[{_BLANKS}]+|//[^\n]*")
-
 #: Way, state, where to return to, and whether the rule of the decision was left.
 _Path: TypeAlias = "tuple[int, GrammarState, _Stack, bool]"
 #: The states to return to, innermost first.
@@ -63,9 +58,9 @@ class _Mismatch(Exception):
         self.state = state
 
 
-def report_syntax_errors(text: str, tokens: list[Token], issues: Issues) -> None:
-    """Report what is wrong with the order of the tokens."""
-    reader = _Reader(text, tokens, issues)
+def report_syntax_errors(text: str, tokens: list[Token], spaces: list[Token], issues: Issues) -> None:
+    """Report what is wrong with the order of the tokens; `spaces` is the white space between them."""
+    reader = _Reader(text, tokens, spaces, issues)
     with suppress(_Stop):
         _trampoline(reader.rule("start", 0))
     if not issues:
@@ -100,9 +95,10 @@ def _escaped(text: str) -> str:
 class _Reader:
     """Goes over the tokens as the generated parser does."""
 
-    def __init__(self, text: str, tokens: list[Token], issues: Issues) -> None:
+    def __init__(self, text: str, tokens: list[Token], spaces: list[Token], issues: Issues) -> None:
         self._text = text
         self._tokens = tokens
+        self._spaces = spaces
         self._issues = issues
         self._at = 0
         #: Where the rules under way go on, innermost last, with the precedence they were called with.
@@ -318,11 +314,10 @@ class _Reader:
 
     def _span(self, first: int, last: int) -> str:
         """Return the text of some tokens with the white space between them, without what was no token."""
-        parts: list[str] = []
-        for token, following in pairwise(self._tokens[first : last + 2]):
-            gap = self._text[token.offset + len(token.text) : following.offset]
-            parts += [token.text, *_SPACE.findall(gap)]
-        return "".join(parts).rstrip(_BLANKS) if last + 1 < len(self._tokens) else "".join(parts)
+        chosen = [each for each in self._tokens[first : last + 1] if each.kind is not TokenKind.END]
+        start, stop = self._tokens[first].offset, self._tokens[min(last, len(self._tokens) - 1)].offset
+        between = [each for each in self._spaces if start < each.offset < stop]
+        return "".join(each.text for each in sorted([*chosen, *between], key=lambda each: each.offset))
 
     def _spread(self, paths: set[_Path], outer: _Stack) -> set[_Path]:
         """Follow what needs no token: into rules, out of them, past optional parts."""
@@ -365,9 +360,9 @@ def _step_over(paths: set[_Path], kind: int) -> set[_Path]:
 
 
 def _is_ambiguous(paths: set[_Path]) -> bool:
-    """Tell whether several ways lead to all of the same places, so that no token can tell them apart."""
-    places: dict[Any, set[int]] = {}
-    for way, state, stack, _is_outside in paths:
-        places.setdefault((id(state), stack), set()).add(way)
+    """Tell whether several ways lead to all of the same states, so that no token can tell them apart."""
+    places: dict[int, set[int]] = {}
+    for way, state, _stack, _is_outside in paths:
+        places.setdefault(id(state), set()).add(way)
     ways = list(places.values())
     return len(ways[0]) > 1 and all(each == ways[0] for each in ways)

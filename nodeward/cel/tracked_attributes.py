@@ -14,6 +14,7 @@ from nodeward.cel.qualify import check_key, member_if_present, plain_member
 from nodeward.cel.values import (
     NONE,
     CostLimitExceeded,
+    EvaluationAborted,
     EvaluationError,
     OptionalValue,
     Value,
@@ -281,7 +282,7 @@ class AttributeNode(Step):
             value = self.attribute.resolve(scope)
             if self.test_id is not None and isinstance(value, OptionalValue):
                 value = value.has_value
-        except CostLimitExceeded:
+        except EvaluationAborted:
             raise
         except EvaluationError as error:
             value = error

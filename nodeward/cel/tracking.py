@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from nodeward.cel.call_costs import cost_of_call
 from nodeward.cel.checker import CheckedTree
 from nodeward.cel.folds import iterate, iterate_pairs
-from nodeward.cel.functions import CallPlan, plan_call
+from nodeward.cel.functions import CallPlan, check_constant_key, is_member, plan_call
 from nodeward.cel.macros import UNUSED
 from nodeward.cel.planner import ZEROS, optional_element, optional_entry
 from nodeward.cel.ranges import LIST_COST, MAP_COST, STRUCT_COST
@@ -42,7 +42,7 @@ from nodeward.cel.tracked_attributes import (
 )
 from nodeward.cel.values import (
     CelMap,
-    CostLimitExceeded,
+    EvaluationAborted,
     EvaluationError,
     GrowingList,
     GrowingMap,
@@ -64,7 +64,7 @@ class TrackedProgram:
         tracker = Tracker(cost_limit)
         try:
             value = self._root.exec(Scope(tracker, bindings))
-        except CostLimitExceeded as error:
+        except EvaluationAborted as error:
             error.cost = tracker.cost
             raise
         if isinstance(value, EvaluationError):
@@ -135,6 +135,7 @@ class _TrackedPlanner:
         target, key = _as_attribute(arguments[0]), arguments[1]
         is_optional = node.function != "_[_]"
         if isinstance(key, TrackedConstant):
+            check_constant_key(key)
             target.attribute.add(ConstantQualifier(node.id, key.value, is_optional=is_optional))
         elif isinstance(key, AttributeNode):
             target.attribute.add(AttributeQualifier(node.id, key.attribute, is_optional))
@@ -206,7 +207,7 @@ class _CallStep(Step):
             if plan.operands and type(values[0]) not in plan.operands:
                 raise plan.refusal(values[0])
             return plan.run(*values)
-        except CostLimitExceeded:
+        except EvaluationAborted:
             raise
         except EvaluationError as error:
             return error
@@ -282,8 +283,7 @@ class _Membership(Step):
     def exec(self, scope: Scope) -> Value:
         value = self._item.exec(scope)
         if not isinstance(value, EvaluationError):
-            is_hashable = type(value).__hash__ is not None
-            value = is_hashable and (type(value) is bool, value) in self._members
+            value = is_member(value, self._members)
         return scope.tracker.push(self.id, value)
 
 

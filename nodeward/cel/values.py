@@ -33,7 +33,11 @@ class EvaluationError(NodewardError):
     cost: int | None = None
 
 
-class CostLimitExceeded(EvaluationError):
+class EvaluationAborted(EvaluationError):
+    """The whole evaluation ends; `||` and its like do not absorb this error."""
+
+
+class CostLimitExceeded(EvaluationAborted):
     """Evaluation was stopped because it would have cost more than allowed."""
 
 
@@ -151,7 +155,8 @@ def find_key(mapping: Mapping[str, Value] | CelMap, key: Value) -> tuple[Value, 
         found = mapping.find(key)
         return (None, False) if found is None else (found[1], True)
     if type(key) is not str:
-        return None, False
+        default = getattr(mapping, "__missing__", None)
+        return (None, False) if default is None else (default(key), True)
     try:
         return mapping[key], True  # not get(): the attributes of a device have a default
     except KeyError:
@@ -285,9 +290,7 @@ def is_zero(value: Value) -> bool:
         return value.nanoseconds == 0
     if isinstance(value, Timestamp):
         return value.nanoseconds == -62135596800 * SECOND_NS
-    if isinstance(value, OptionalValue):
-        return not value.has_value or is_zero(value.value)
-    if isinstance(value, ExtensionValue | CelType):
+    if isinstance(value, ExtensionValue | CelType | OptionalValue):
         return False
     return not len(value) if isinstance(value, str | bytes | list | tuple | dict | CelMap) else not value
 
