@@ -18,6 +18,7 @@ from nodeward.cel.values import (
     Duration,
     EvaluationError,
     GrowingList,
+    JoinedList,
     Timestamp,
     Uint,
     Value,
@@ -25,6 +26,8 @@ from nodeward.cel.values import (
 )
 
 MIN_SECONDS: Final = -62135596800
+#: Up to this length two lists are copied into one.
+_COPIED: Final = 64
 MAX_SECONDS: Final = 253402300799
 
 
@@ -67,7 +70,9 @@ def add(left: Value, right: Value) -> Value:
         left.extend(right)
         return left
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return [*left, *right]
+        if len(left) + len(right) <= _COPIED:
+            return [*left, *right]
+        return JoinedList(left, right)
     if kind is Duration and type(right) is Timestamp:
         left, right = right, left
     if type(left) is Timestamp and type(right) is Duration:
@@ -198,7 +203,9 @@ def greater_equal(left: Value, right: Value) -> bool:
 
 
 #: Python types that take part in an operator; for others cel-go's message names the operator.
-ADDABLE: Final = frozenset({int, Uint, float, str, bytes, list, tuple, GrowingList, Duration, Timestamp})
+ADDABLE: Final = frozenset(
+    {int, Uint, float, str, bytes, list, tuple, GrowingList, JoinedList, Duration, Timestamp}
+)
 SUBTRACTABLE: Final = frozenset({int, Uint, float, Duration, Timestamp})
 MULTIPLIABLE: Final = frozenset({int, Uint, float})
 COMPARABLE: Final = frozenset({int, Uint, float, str, bytes, bool, Duration, Timestamp})

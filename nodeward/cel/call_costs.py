@@ -32,6 +32,13 @@ def cost_of_call(function: str, overload: str, arguments: list[Value], result: V
     return 1 if standard is None else standard(arguments)
 
 
+#: Overloads whose work may be much and whose cost does not depend on the result: they are not begun beyond the limit.
+CHARGED_AHEAD: Final = frozenset({
+    "list_distinct", "list_sets_contains_list", "list_sets_intersects_list", "list_sets_equivalent_list", "matches",
+    "matches_string", "string_find_string", "string_find_all_string", "string_find_all_string_int",
+})  # fmt: skip
+
+
 def _read(size: int, factor: float = TRAVERSAL) -> int:
     return math.ceil(float(size) * factor)
 

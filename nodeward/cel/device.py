@@ -214,6 +214,7 @@ _NOT_BOOL: Final[dict[type, str]] = {
     float: "type conversion error from Double to 'bool'",
     bytes: "type conversion error from Bytes to 'bool'",
     dict: "type conversion error from map to 'bool'",
+    _Domains: "type conversion error from map to 'bool'",
     CelMap: "type conversion error from map to 'bool'",
     CelType: "type conversion not supported for 'type'",
 }
@@ -261,6 +262,7 @@ _NATIVE: Final[dict[type, str]] = {
     QuantityValue: "*resource.Quantity",
     type(None): "structpb.NullValue",
     CelMap: "map[ref.Val]ref.Val",
+    dict: "map[string]interface {}",
     list: "[]ref.Val",
     Duration: "time.Duration",
     Timestamp: "time.Time",

@@ -33,9 +33,9 @@ from nodeward.cel.tree_builder import TreeBuilder
 from nodeward.cel.values import Uint
 
 #: Unlike upstream, which stops at 250: deeper nesting is refused, as each level costs frames on Python's stack.
-DEEPEST_NESTING: Final = 100
-#: The deepest tree: nesting and chains of operators and members together.
-DEEPEST_TREE: Final = 250
+DEEPEST_NESTING: Final = 60
+#: The deepest tree: nesting and chains of operators and members together. Upstream: 250.
+DEEPEST_TREE: Final = 150
 
 RESERVED: Final = frozenset({
     "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
@@ -43,17 +43,21 @@ RESERVED: Final = frozenset({
 })  # fmt: skip
 
 _K = TokenKind
-_RELATIONS: Final = {
-    _K.LESS: "_<_",
-    _K.LESS_EQUALS: "_<=_",
-    _K.GREATER_EQUALS: "_>=_",
-    _K.GREATER: "_>_",
-    _K.EQUALS: "_==_",
-    _K.NOT_EQUALS: "_!=_",
-    _K.IN: "@in",
+#: How tightly an operator binds, and its function.
+_BINARY: Final = {
+    _K.LESS: (1, "_<_"),
+    _K.LESS_EQUALS: (1, "_<=_"),
+    _K.GREATER_EQUALS: (1, "_>=_"),
+    _K.GREATER: (1, "_>_"),
+    _K.EQUALS: (1, "_==_"),
+    _K.NOT_EQUALS: (1, "_!=_"),
+    _K.IN: (1, "@in"),
+    _K.PLUS: (2, "_+_"),
+    _K.MINUS: (2, "_-_"),
+    _K.STAR: (3, "_*_"),
+    _K.SLASH: (3, "_/_"),
+    _K.PERCENT: (3, "_%_"),
 }
-_SUMS: Final = {_K.PLUS: "_+_", _K.MINUS: "_-_"}
-_PRODUCTS: Final = {_K.STAR: "_*_", _K.SLASH: "_/_", _K.PERCENT: "_%_"}
 _INT: Final = range(-(2**63), 2**63)
 _UINT: Final = range(2**64)
 
@@ -135,35 +139,21 @@ class _Parser:
 
     def _logic(self, operator: TokenKind, function: str) -> Node:
         """Parse a chain of `||` or `&&`; it becomes a balanced tree."""
-        terms = [self._logic(_K.AND, "_&&_") if operator is _K.OR else self._relation()]
+        terms = [self._logic(_K.AND, "_&&_") if operator is _K.OR else self._binary()]
         numbers: list[int] = []
         while token := self._accept(operator):
-            terms.append(self._logic(_K.AND, "_&&_") if operator is _K.OR else self._relation())
+            terms.append(self._logic(_K.AND, "_&&_") if operator is _K.OR else self._binary())
             numbers.append(self.builder.number(token.offset))
         return _balance(function, terms, numbers, 0, len(numbers) - 1) if numbers else terms[0]
 
-    def _relation(self) -> Node:
-        left, length = self._sum(), 0
-        while (function := _RELATIONS.get(self._kind)) is not None:
-            length = self._chain(length)
-            number = self.builder.number(self._advance().offset)
-            left = self._call(number, function, None, [left, self._sum()])
-        return left
-
-    def _sum(self) -> Node:
-        left, length = self._product(), 0
-        while (function := _SUMS.get(self._kind)) is not None:
-            length = self._chain(length)
-            number = self.builder.number(self._advance().offset)
-            left = self._call(number, function, None, [left, self._product()])
-        return left
-
-    def _product(self) -> Node:
+    def _binary(self, loosest: int = 0) -> Node:
+        """Parse operators that bind at least this tightly; those of one level from left to right."""
         left, length = self._unary(), 0
-        while (function := _PRODUCTS.get(self._kind)) is not None:
+        while (found := _BINARY.get(self._kind)) is not None and found[0] >= loosest:
             length = self._chain(length)
+            level, function = found
             number = self.builder.number(self._advance().offset)
-            left = self._call(number, function, None, [left, self._unary()])
+            left = self._call(number, function, None, [left, self._binary(level + 1)])
         return left
 
     def _chain(self, length: int) -> int:

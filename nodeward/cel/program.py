@@ -21,10 +21,11 @@ from nodeward.cel.planner import FastPlanner
 from nodeward.cel.source import Issues, Source
 from nodeward.cel.tracking import TrackedProgram
 from nodeward.cel.validators import validate
-from nodeward.cel.values import Value
+from nodeward.cel.values import EvaluationAborted, Value
 
 #: The longest expression in code points; longer ones are refused before they are read.
 LONGEST_EXPRESSION: Final = 100_000
+_TOO_DEEP: Final = "values are nested too deeply"
 
 
 class CompileErrors(NodewardError):
@@ -60,14 +61,22 @@ class Program:
         if self.max_cost > cost_limit:
             return self.evaluate_with_cost(bindings, cost_limit)[0]
         if self._others or not self._first:
-            return self._run([*[bindings[name] for name in self._names], *self._padding])
-        return self._run([bindings[self._first], *self._padding])
+            frame = [*[bindings[name] for name in self._names], *self._padding]
+        else:
+            frame = [bindings[self._first], *self._padding]
+        try:
+            return self._run(frame)
+        except RecursionError:
+            raise EvaluationAborted(_TOO_DEEP) from None
 
     def evaluate_with_cost(self, bindings: Mapping[str, Value], cost_limit: int) -> tuple[Value, int]:
         """Return the value and what it cost. An error that is raised has the cost as its `cost`."""
         if self._tracked is None:
             self._tracked = TrackedProgram(self._checked)
-        return self._tracked.evaluate(bindings, cost_limit)
+        try:
+            return self._tracked.evaluate(bindings, cost_limit)
+        except RecursionError:
+            raise EvaluationAborted(_TOO_DEEP) from None
 
 
 def compile_expression(text: str, environment: CelEnvironment) -> Program:
@@ -78,6 +87,13 @@ def compile_expression(text: str, environment: CelEnvironment) -> Program:
         message = f"expression code point size exceeds limit: size: {len(text)}, limit {LONGEST_EXPRESSION}"
         issues.report(-1, message)
         raise CompileErrors(f"compilation failed: {issues.display()}")
+    try:
+        return _compile(source, environment, issues)
+    except RecursionError:
+        raise CompileErrors("compilation failed: expression is nested too deeply") from None
+
+
+def _compile(source: Source, environment: CelEnvironment, issues: Issues) -> Program:
     tree = parse(source, environment.macros, issues)
     if tree is not None:
         checked = check(tree, environment, issues)
@@ -86,6 +102,6 @@ def compile_expression(text: str, environment: CelEnvironment) -> Program:
     if tree is None or issues:
         raise CompileErrors(f"compilation failed: {issues.display()}")
     try:
-        return Program(text, checked)
-    except PlanError as error:
+        return Program(source.text, checked)
+    except (PlanError, EvaluationAborted) as error:
         raise CompileErrors(f"program instantiation failed: {error}", is_internal=True) from None

@@ -31,6 +31,7 @@ _GO_TYPES = {
     OptionalValue: "*types.Optional",
     CelType: "*types.Type",
     CelMap: "*types.baseMap",
+    dict: "*types.baseMap",
     list: "*types.baseList",
 }
 

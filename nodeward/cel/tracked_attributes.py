@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from nodeward.cel.qualify import check_key, member_if_present, plain_member
 from nodeward.cel.values import (
+    COST_EXCEEDED,
     NONE,
     CostLimitExceeded,
     EvaluationAborted,
@@ -39,8 +40,13 @@ class Tracker:
         self._stack.append((number, value, latest.get(number, -1)))
         latest[number] = len(self._stack) - 1
         if self.cost > self._limit:
-            raise CostLimitExceeded("operation cancelled: actual cost limit exceeded")
+            raise CostLimitExceeded(COST_EXCEEDED)
         return value
+
+    def require(self, cost: int) -> None:
+        """Stop before work that would cost too much."""
+        if self.cost + cost > self._limit:
+            raise CostLimitExceeded(COST_EXCEEDED)
 
     def _cut(self, at: int) -> Value:
         """Remove this place and all that came after it; return its value."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nodeward.cel.call_costs import cost_of_call
+from nodeward.cel.call_costs import CHARGED_AHEAD, cost_of_call
 from nodeward.cel.checker import CheckedTree
 from nodeward.cel.folds import iterate, iterate_pairs
 from nodeward.cel.functions import CallPlan, check_constant_key, is_member, plan_call
@@ -206,6 +206,8 @@ class _CallStep(Step):
         try:
             if plan.operands and type(values[0]) not in plan.operands:
                 raise plan.refusal(values[0])
+            if plan.overload in CHARGED_AHEAD:
+                scope.tracker.require(cost_of_call(plan.name, plan.overload, values, None))
             return plan.run(*values)
         except EvaluationAborted:
             raise

@@ -24,6 +24,11 @@ INT_MAX: Final = 2**63 - 1
 UINT_MAX: Final = 2**64 - 1
 
 
+#: Unlike upstream: longer lists are not made. Joining lists costs one, so their length is not bounded by cost.
+LONGEST_LIST: Final = 1_000_000
+COST_EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
+
+
 class EvaluationError(NodewardError):
     """An expression has no value for these inputs. The message is the one cel-go gives.
 
@@ -106,6 +111,55 @@ class GrowingList(list[Any]):
     __slots__ = ()
 
 
+class JoinedList(list[Any]):
+    """Two lists one after the other, not copied: joining costs the same whatever the size.
+
+    The list below is empty; length, items and iteration are those of the two parts.
+    """
+
+    __slots__ = ("_left", "_length", "_right")
+
+    def __init__(self, left: Sequence[Value], right: Sequence[Value]) -> None:
+        super().__init__()
+        self._length = len(left) + len(right)
+        if self._length > LONGEST_LIST:
+            raise CostLimitExceeded(COST_EXCEEDED)
+        self._left = left
+        self._right = right
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __bool__(self) -> bool:
+        return self._length > 0
+
+    def __iter__(self) -> Iterator[Value]:
+        pending: list[Sequence[Value]] = [self]
+        while pending:
+            part = pending.pop()
+            if isinstance(part, JoinedList):
+                pending += (part._right, part._left)
+            else:
+                yield from part
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return list(self)[index]
+        part: Sequence[Value] = self
+        while isinstance(part, JoinedList):
+            split = len(part._left)
+            if index < split:
+                part = part._left
+            else:
+                part, index = part._right, index - split
+        return part[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = None
+
+
 class CelMap:
     """A map made by an expression: keys of any type, kept apart by type, found across number types."""
 
@@ -181,6 +235,7 @@ _TYPES: Final[dict[type, CelType]] = {
     list: t.LIST,
     tuple: t.LIST,
     GrowingList: t.LIST,
+    JoinedList: t.LIST,
     dict: t.MAP,
     CelMap: t.MAP,
     GrowingMap: t.MAP,

@@ -12,10 +12,14 @@ from nodeward.cel.cel_types import CelType
 from nodeward.cel.conversions import show
 from nodeward.cel.declarations import Function, Implementation, Overload
 from nodeward.cel.values import (
+    COST_EXCEEDED,
+    LONGEST_LIST,
     CelMap,
+    CostLimitExceeded,
     Duration,
     EvaluationError,
     GrowingMap,
+    JoinedList,
     Uint,
     Value,
     compare_equal,
@@ -31,8 +35,6 @@ _MAP: Final = t.map_of(_K, _V)
 COMPARABLE: Final = (t.INT, t.UINT, t.DOUBLE, t.BOOL, t.DURATION, t.TIMESTAMP, t.STRING, t.BYTES)
 _SHORT_NAMES: Final = {t.DURATION: "duration", t.TIMESTAMP: "timestamp"}
 _ZEROS: Final = {t.INT: 0, t.UINT: Uint(0), t.DOUBLE: 0.0, t.DURATION: Duration(0)}
-#: Unlike upstream: a longer range is refused before it is made; upstream makes it and then finds it too costly.
-LONGEST_RANGE: Final = 1_000_000
 
 
 def _slice(items: list[Value], start: int, end: int) -> list[Value]:
@@ -65,8 +67,8 @@ def _flatten(items: Value, depth: int = 1) -> list[Value]:
 def _range(count: int) -> list[int]:
     if count < 0:
         raise EvaluationError(f"lists.range: size must be non-negative, got {count}")
-    if count > LONGEST_RANGE:
-        raise EvaluationError("operation cancelled: actual cost limit exceeded")
+    if count > LONGEST_LIST:
+        raise CostLimitExceeded(COST_EXCEEDED)
     return list(range(count))
 
 
@@ -203,7 +205,7 @@ def _name(kind: CelType) -> str:
     return _SHORT_NAMES.get(kind, kind.name)
 
 
-_LISTS: Final = frozenset({list, tuple})
+_LISTS: Final = frozenset({list, tuple, JoinedList})
 
 CEL_LISTS: Final = (
     Function("slice", (_member("list_slice", (_LIST_T, t.INT, t.INT), _LIST_T, _slice),)),

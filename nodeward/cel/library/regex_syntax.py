@@ -26,11 +26,12 @@ class RegexError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Chars:
-    """One character out of these ranges; `category` is a Unicode class instead."""
+    """One character out of these ranges and Unicode classes (each with whether it is negated), or none of them."""
 
     ranges: Ranges
     is_folded: bool = False
-    category: tuple[str, bool] | None = None
+    categories: tuple[tuple[str, bool], ...] = ()
+    is_negated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +215,13 @@ class _RegexParser:
     def _open_group(self, start: int) -> bool:
         """Read what follows `(?`; false when it only sets flags."""
         for opening in ("?P<", "?<"):
-            if self._peek(opening) and not self._peek("?<=") and not self._peek("?<!"):
+            if self._peek(opening):
                 end = self._text.find(">", self._at)
                 name = self._text[self._at + len(opening) : end] if end > 0 else ""
                 if end < 0 or not name or not (name.replace("_", "a").isalnum() and name.isascii()):
-                    raise RegexError("invalid named capture", self._text[start : end + 1 or None])
+                    raise RegexError(
+                        "invalid named capture", self._text[start : end + 1 if end > 0 else None]
+                    )
                 self._at = end + 1
                 return True
         at, value, found = self._at + 1, True, False
@@ -289,7 +292,7 @@ class _RegexParser:
         known = len(name) in (1, 2) and name[:1] in "LMNPSZC" and name
         if not known and name not in _SCRIPTS:
             raise RegexError("invalid character class range", self._text[start : self._at])
-        return Chars((), category=(name, is_negated))
+        return Chars((), categories=((name, is_negated),))
 
     def _escaped_code(self) -> int:
         start = self._at
@@ -339,15 +342,12 @@ class _RegexParser:
         while is_first or not self._peek("]"):
             if self._at >= len(self._text):
                 raise RegexError("missing closing ]", self._text[start:])
-            if self._peek("-") and not is_first and not self._text.startswith("-]", self._at):
-                follows = self._text[self._at + 1 : self._at + 2]
-                raise RegexError("invalid character class range", "-" + follows)
             is_first = False
             if (named := self._posix()) is not None:
                 ranges.extend(named)
                 continue
             if self._peek("\\") and (found := self._class_escape()) is not None:
-                others.append(found) if found.category else ranges.extend(found.ranges)
+                others.append(found) if found.categories else ranges.extend(found.ranges)
                 continue
             ranges.append(self._range(start))
         self._at += 1
@@ -355,9 +355,8 @@ class _RegexParser:
 
     def _make_class(self, ranges: Ranges, others: list[Chars], is_negated: bool) -> RegexNode:
         if others:
-            if is_negated:
-                raise RegexError("invalid character class", self._text)
-            return Alternatives((Chars(ranges, self._flags.fold), *others))
+            categories = tuple(each for other in others for each in other.categories)
+            return Chars(ranges, self._flags.fold, categories, is_negated)
         if self._flags.fold:
             ranges = fold_ranges(ranges)
         return Chars(complement(ranges) if is_negated else ranges)

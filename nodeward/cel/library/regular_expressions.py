@@ -111,14 +111,12 @@ def _is_word(character: str) -> bool:
 
 
 def _fits(chars: Chars, character: str) -> bool:
-    if chars.category is not None:
-        return in_category(character, chars.category)
-    if any(low <= ord(character) <= high for low, high in chars.ranges):
-        return True
-    if not chars.is_folded:
-        return False
-    other = character.swapcase()
-    return len(other) == 1 and any(low <= ord(other) <= high for low, high in chars.ranges)
+    forms = {character, character.swapcase()} if chars.is_folded else {character}
+    codes = [ord(each) for each in forms if len(each) == 1]
+    found = any(low <= code <= high for code in codes for low, high in chars.ranges) or any(
+        in_category(character, category) for category in chars.categories
+    )
+    return found is not chars.is_negated
 
 
 class CompiledRegex:
@@ -232,7 +230,7 @@ def _is_tame(node: RegexNode) -> bool:
 def _weight(node: RegexNode) -> int:
     match node:
         case Chars():
-            return 2 if node.category or node.is_folded else 0
+            return 2 if node.categories or node.is_folded or node.is_negated else 0
         case Repeat():
             return 2 if _weight(node.item) or isinstance(node.item, Alternatives) else 1
         case Sequence() | Alternatives():

@@ -9,7 +9,7 @@ from nodeward.cel.cel_types import CelType
 from nodeward.cel.conversions import show
 from nodeward.cel.declarations import Function, Implementation, Overload
 from nodeward.cel.library.text_format import format_text
-from nodeward.cel.values import EvaluationError, Value
+from nodeward.cel.values import COST_EXCEEDED, CostLimitExceeded, EvaluationError, Value
 
 _SPACES: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
@@ -67,7 +67,7 @@ def _ascii_upper(text: str) -> str:
 def _replace(text: str, old: str, new: str, limit: int = -1) -> str:
     count = text.count(old) if old else len(text) + 1
     if (count if limit < 0 else min(count, limit)) * len(new) > _LONGEST:
-        raise EvaluationError("operation cancelled: actual cost limit exceeded")
+        raise CostLimitExceeded(COST_EXCEEDED)
     return text.replace(old, new, limit)
 
 

@@ -14,8 +14,11 @@ from nodeward.base.fielderror import quote
 from nodeward.cel import cel_types as t
 from nodeward.cel.conversions import to_text
 from nodeward.cel.values import (
+    COST_EXCEEDED,
     CelMap,
+    CostLimitExceeded,
     Duration,
+    EvaluationAborted,
     EvaluationError,
     Timestamp,
     Uint,
@@ -29,6 +32,8 @@ _K: Final = t.TypeKind
 _CLAUSE: Final = re.compile(r"(?:\.([0-9]*))?")
 #: Unlike upstream: more digits are refused. Nobody means them, and they are a way to fill memory.
 _MOST_DIGITS: Final = 1000
+#: Unlike upstream: lists and maps with more entries are not formatted, as the cost of a format does not depend on them.
+_MOST_ENTRIES: Final = 1000
 
 #: What a clause may format, as messages say it, and the types it takes.
 CLAUSES: Final[dict[str, tuple[str, frozenset[t.TypeKind]]]] = {
@@ -123,6 +128,8 @@ def format_text(pattern: str, items: list[Value]) -> str:
     def clause(index: int, letter: str, precision: int | None) -> str:
         try:
             return _format_one(letter, items[index], 6 if precision is None else precision)
+        except EvaluationAborted:
+            raise
         except EvaluationError as error:
             raise EvaluationError(f"error during formatting: {error}") from None
 
@@ -176,6 +183,8 @@ def _hexadecimal(value: int | str | bytes, letter: str) -> str:
 def _plain(value: Value) -> str:
     if value is None:
         return "null"
+    if isinstance(value, list | tuple | dict | CelMap) and len(value) > _MOST_ENTRIES:
+        raise CostLimitExceeded(COST_EXCEEDED)
     if isinstance(value, list | tuple):
         return f"[{', '.join(_nested(each) for each in value)}]"
     if isinstance(value, dict | CelMap):
