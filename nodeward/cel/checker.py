@@ -71,6 +71,7 @@ class _Checker:
         self._issues = issues
         self._scopes: list[dict[str, CelType]] = []
         self._fresh = 0
+        self._resolved: dict[tuple[object, ...], tuple[tuple[str, ...], CelType | None]] = {}
         self.bindings = Bindings()
 
     def check(self, node: Node) -> Node:
@@ -196,32 +197,47 @@ class _Checker:
         arguments = [self._types[each.id] for each in operands]
         if function.name in ("_&&_", "_||_"):
             return self._logic(node, function, arguments)
-        result: CelType | None = None
-        found: list[str] = []
-        for overload in function.overloads:
-            if overload.is_member is (node.target is None):
-                continue
-            fresh = {
-                name: self._variable() for name in parameter_names((overload.result, *overload.arguments))
-            }
-            expected = [rename_parameters(each, fresh) for each in overload.arguments]
-            if not self._assign_all(arguments, expected):
-                continue
-            found.append(overload.id)
-            this = self._substitute(rename_parameters(overload.result, fresh))
-            if result is None:
-                result = this
-            elif not result.is_dynamic and this != result:
-                result = t.DYN
+        # What is known of plain types once is known for the whole expression.
+        key = (function.name, node.target is not None, *map(t.display, arguments))
+        known = self._resolved.get(key)
+        found, result = known or self._matching(function, arguments, is_member=node.target is not None)
+        if known is None and result is not None and not parameter_names((result, *arguments)):
+            self._resolved[key] = found, result
         if result is None:
             shown = [substitute(self.bindings, each, free_is_dyn=True) for each in arguments]
             call = t.display_call(shown, is_member=node.target is not None)
             self._report(node.id, f"found no matching overload for '{function.name}' applied to '{call}'")
             result = t.ERROR
         else:
-            self._checked.overloads[node.id] = tuple(found)
+            self._checked.overloads[node.id] = found
         self._types[node.id] = result
         return node
+
+    def _matching(
+        self, function: Function, arguments: list[CelType], *, is_member: bool
+    ) -> tuple[tuple[str, ...], CelType | None]:
+        """Return the overloads that take these types, and the type of the result."""
+        result: CelType | None = None
+        found: list[str] = []
+        for overload in function.overloads:
+            if overload.is_member is not is_member or len(overload.arguments) != len(arguments):
+                continue
+            names = parameter_names((overload.result, *overload.arguments))
+            if not names:
+                expected, this = list(overload.arguments), overload.result
+            else:
+                fresh = {name: self._variable() for name in names}
+                expected = [rename_parameters(each, fresh) for each in overload.arguments]
+                this = rename_parameters(overload.result, fresh)
+            if not self._assign_all(arguments, expected):
+                continue
+            found.append(overload.id)
+            this = self._substitute(this)
+            if result is None:
+                result = this
+            elif not result.is_dynamic and this != result:
+                result = t.DYN
+        return tuple(found), result
 
     def _logic(self, node: FunctionCall, function: Function, arguments: list[CelType]) -> Node:
         is_fine = True

@@ -279,6 +279,17 @@ class _Reader:
 
     def _choose(self, state: GrammarState, count: int) -> int:
         """Return which of the ways at a state the following tokens fit; the first of several."""
+        firsts = [next_tokens(state.steps[way][1]) for way in range(count)]
+        fitting = [way for way in range(count) if int(self._token.kind) in firsts[way]]
+        ending = [way for way in range(count) if RULE_END in firsts[way]]
+        if len(fitting) == 1 and set(ending) <= set(fitting):
+            return fitting[0]
+        if not fitting and len(ending) == 1:
+            return ending[0]
+        return self._predict(state, count)
+
+    def _predict(self, state: GrammarState, count: int) -> int:
+        """Look as far ahead as needed to tell the ways apart."""
         outer: _Stack = None
         for follow, _precedence in self._frames:
             if follow is not None:

@@ -35,11 +35,13 @@ def validate(checked: CheckedTree, issues: Issues) -> None:
         if isinstance(node, FunctionCall) and node.function in _LITERALS:
             validator.check_literal(node)
     for node, above in nodes:
+        if not isinstance(node, ListLiteral | MapLiteral):
+            continue
         if any(isinstance(each, FunctionCall) and each.function == "format" for each in above):
             continue  # what is formatted may be of any type
         if isinstance(node, ListLiteral):
             validator.check_list(node)
-        elif isinstance(node, MapLiteral):
+        else:
             validator.check_map(node)
     for node, _above in nodes:
         if isinstance(node, FunctionCall) and node.function == "format":
