@@ -77,7 +77,7 @@ def parse(source: Source, macros: Macros, issues: Issues) -> SyntaxTree | None:
     try:
         root = parser.parse()
     except _WrongToken:
-        report_syntax_errors(source.text, tokens, spaces, issues)
+        report_syntax_errors(source.text, tokens, spaces, parser.token, issues)
         return None
     except _TooDeep as deep:
         issues.report_at(NOWHERE, f"expression recursion limit exceeded: {deep}")
@@ -105,6 +105,11 @@ class _Parser:
         root = self._expression()
         self._expect(_K.END)
         return root
+
+    @property
+    def token(self) -> Token:
+        """The token at hand."""
+        return self._tokens[min(self._next, len(self._tokens) - 1)]
 
     @property
     def _kind(self) -> TokenKind:
@@ -334,6 +339,7 @@ class _Parser:
             case _K.STRING | _K.BYTES:
                 return Literal(number, self._text(token, number))
             case _:
+                self._next -= 1
                 raise _WrongToken
 
     def _text(self, token: Token, number: int) -> str | bytes:

@@ -33,8 +33,8 @@ from nodeward.cel.source import NOWHERE, Issues
 
 _MOST_RECOVERIES: Final = 30
 _MOST_SKIPPED: Final = 256
-# Unlike upstream: of longer texts only the first error is looked for, as prediction takes time.
-_MOST_TOKENS: Final = 2000
+#: Unlike upstream: of longer texts only the first wrong token is named, as prediction takes time.
+MOST_TOKENS: Final = 1000
 _MOST_LOOKAHEAD: Final = 200
 
 #: Way, state, where to return to, and whether the rule of the decision was left.
@@ -58,8 +58,16 @@ class _Mismatch(Exception):
         self.state = state
 
 
-def report_syntax_errors(text: str, tokens: list[Token], spaces: list[Token], issues: Issues) -> None:
-    """Report what is wrong with the order of the tokens; `spaces` is the white space between them."""
+def report_syntax_errors(
+    text: str, tokens: list[Token], spaces: list[Token], wrong: Token, issues: Issues
+) -> None:
+    """Report what is wrong with the order of the tokens.
+
+    `spaces` is the white space between them, `wrong` the first token that does not fit.
+    """
+    if len(tokens) > MOST_TOKENS:
+        issues.report(wrong.offset, f"Syntax error: mismatched input {_shown(wrong)}")
+        return
     reader = _Reader(text, tokens, spaces, issues)
     with suppress(_Stop):
         _trampoline(reader.rule("start", 0))
@@ -130,8 +138,6 @@ class _Reader:
         offset = token.offset if self._text else -1
         location = (1, -1) if not self._text else self._issues.source.location(offset)
         self._issues.report_at(location, f"Syntax error: {message}")
-        if len(self._tokens) > _MOST_TOKENS:
-            raise _Stop
 
     # --- what may come
 

@@ -148,3 +148,10 @@ def test_deeply_nested_values_are_compared_or_an_error() -> None:
 def test_hostile_patterns_take_linear_time(pattern: str) -> None:
     program = compile_selector(f"('{'a' * 3000}' + device.driver + '!').matches(r'{pattern}') || true")
     assert matches(program, DEVICE, cost_limit=10**9) is True
+
+
+def test_of_a_long_wrong_text_the_first_wrong_token_is_named() -> None:
+    found = compiled("1 + " * 100 + "[" + "1, " * 1500 + "@ ) ]")
+    assert isinstance(found, CompileErrors)
+    assert "token recognition error at: '@'" in str(found)
+    assert "Syntax error: mismatched input ')'" in str(found)
