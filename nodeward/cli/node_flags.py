@@ -123,6 +123,12 @@ def _one_node(parser: argparse.ArgumentParser) -> None:
         help="the socket of the CRI runtime (default: from --config, else containerd's usual socket)",
     )
     node.add_argument(
+        "--cdi-dirs",
+        default="",
+        metavar="DIR,...",
+        help="where local processes find their devices (default /etc/cdi,/var/run/cdi)",
+    )
+    node.add_argument(
         "--root-dir",
         type=directory,
         default=DEFAULT_ROOT,

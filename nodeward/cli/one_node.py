@@ -50,6 +50,7 @@ class NodeOptions:
     root: Path
     labels: Mapping[str, str]
     address: str
+    cdi_directories: tuple[str, ...] = ()
 
 
 def read_node(args: argparse.Namespace) -> NodeOptions:
@@ -69,6 +70,7 @@ def read_node(args: argparse.Namespace) -> NodeOptions:
         Path(args.root_dir).absolute(),
         _labels(args.node_labels),
         args.node_ip or "127.0.0.1",
+        tuple(filter(None, args.cdi_dirs.split(","))),
     )
 
 
@@ -132,6 +134,7 @@ async def start_node(
         chance.child("runtime"),
         cri_socket=node.cri_socket,
         address=node.address,
+        cdi_directories=node.cdi_directories,
     )
     real = RealNode(
         node.name,

@@ -8,6 +8,7 @@ anything is touched.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -30,13 +31,23 @@ from nodeward.machinery.metrics import Metrics
 
 
 def runtime_named(
-    name: RuntimeName, root: Path, clock: Clock, chance: Chance, *, cri_socket: str = "", address: str = ""
+    name: RuntimeName,
+    root: Path,
+    clock: Clock,
+    chance: Chance,
+    *,
+    cri_socket: str = "",
+    address: str = "",
+    cdi_directories: Sequence[str] = (),
 ) -> Runtime:
-    """The runtime of a real node; `root` is the node's directory."""
+    """The runtime of a real node; `root` is the node's directory, `cdi_directories` those of local processes."""
     if name == "process":
+        from nodeward.kubelet.runtime.cdi import CDI_DIRECTORIES
         from nodeward.kubelet.runtime.process.runtime import ProcessRuntime
 
-        return ProcessRuntime(root / "containers", clock, chance)
+        return ProcessRuntime(
+            root / "containers", clock, chance, cdi_directories=cdi_directories or CDI_DIRECTORIES
+        )
     if name == "cri":
         if not cri_socket:
             example = "/run/containerd/containerd.sock"

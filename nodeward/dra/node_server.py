@@ -1,7 +1,7 @@
 """The node part of a driver: two unix sockets, one by which the kubelet finds it and one by which it is called.
 
 `Driver` makes one. In: the claims of a call, one by one, to `prepare` and `unprepare`. Out: devices with their CDI ids,
-or an error for that claim only.
+or an error for that claim only (`TELLABLE`).
 
 What must stay true: the sockets are where a kubelet looks for them, and the one that registers is there last, when the
 other can be called; a handler that raises answers for its claim and costs no other.
@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import grpc
 import grpc.aio
 
-from nodeward.base.errors import ConfigError
+from nodeward.base.errors import ConfigError, NodewardError
 from nodeward.machinery.dra_messages import (
     DRA_PLUGIN_TYPE,
     DRA_SERVICES,
@@ -32,6 +32,8 @@ LOG: Final = logging.getLogger(__name__)
 
 #: Longer paths of sockets are refused by Linux.
 _LONGEST_PATH: Final = 107
+#: What a driver may raise to answer for one claim; anything else is a mistake, and fails the whole call.
+TELLABLE: Final = (NodewardError, OSError, RuntimeError, ValueError, LookupError)
 
 
 class DriverClaim(NamedTuple):
@@ -155,7 +157,7 @@ class NodeServer:
             entry.value.SetInParent()
             try:
                 devices = await self._prepare(claim)
-            except Exception as error:
+            except TELLABLE as error:
                 entry.value.error = _told("prepare", claim, error)
                 continue
             for each in devices:
@@ -176,7 +178,7 @@ class NodeServer:
             entry.value.SetInParent()
             try:
                 await self._unprepare(claim)
-            except Exception as error:
+            except TELLABLE as error:
                 entry.value.error = _told("unprepare", claim, error)
         return response
 

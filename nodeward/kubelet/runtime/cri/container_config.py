@@ -66,6 +66,8 @@ def container_config(
             readonly=mount.is_read_only,
             mount_options=mount.options,
         )
+    for device in request.cdi_ids:
+        config.CDI_devices.add(name=device)
     last_words = container.termination_message_path
     if request.termination_log and last_words not in ("", *(each.container_path for each in config.mounts)):
         config.mounts.add(container_path=last_words, host_path=request.termination_log)

@@ -113,6 +113,7 @@ _MESSAGES: Final[dict[str, tuple[str, ...]]] = {
         "security_context=2 LinuxContainerSecurityContext",
     ),
     "ContainerMetadata": ("name=1 string", "attempt=2 uint32"),
+    "CDIDevice": ("name=1 string",),
     "ContainerConfig": (
         "metadata=1 ContainerMetadata",
         "image=2 ImageSpec",
@@ -128,6 +129,7 @@ _MESSAGES: Final[dict[str, tuple[str, ...]]] = {
         "stdin_once=13 bool",
         "tty=14 bool",
         "linux=15 LinuxContainerConfig",
+        "CDI_devices=17 *CDIDevice",
         "stop_signal=18 int32",
     ),
     "CreateContainerRequest": (

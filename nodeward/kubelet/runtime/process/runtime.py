@@ -25,6 +25,7 @@ from nodeward.base.cpuset import CPUSetError
 from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.features.declared.abilities import MOUNT_OPTIONS, able
+from nodeward.kubelet.runtime.cdi import CDI_DIRECTORIES, with_devices
 from nodeward.kubelet.runtime.images import is_reachable, is_well_formed, why_missing
 from nodeward.kubelet.runtime.interface import (
     ContainerFailed,
@@ -89,15 +90,14 @@ class ProcessRuntime:
         may_mount: bool = True,
         has_pidfd: bool = True,
         may_use_cgroups: bool = True,
+        cdi_directories: Sequence[str | Path] = CDI_DIRECTORIES,
     ) -> None:
-        """`root` is an absolute directory for this runtime alone. `may_mount`: try to give containers mounts of
-        their own. `has_pidfd`: the kernel can tell of a process's end. `may_use_cgroups`: try to set CPUs with them."""
+        """`root` is an absolute directory for this runtime alone; the flags: what to try on this machine."""
         self.abilities: Mapping[str, str] = able()
         self._root = str(root.absolute())
-        self._clock = clock
-        self._chance = chance
-        self._may_mount = may_mount
-        self._has_pidfd = has_pidfd
+        self._clock, self._chance = clock, chance
+        self._may_mount, self._has_pidfd = may_mount, has_pidfd
+        self._cdi_directories = cdi_directories
         self._listener: Listener = _nobody
         self._pods: dict[str, BookedPod] = {}
         self._way = rootfs.NONE
@@ -340,7 +340,7 @@ class ProcessRuntime:
 
     async def _start(self, pod: BookedPod, container: BookedContainer, request: ContainerRequest) -> None:
         try:
-            cpus = self._cpus
+            request, cpus = with_devices(request, self._cdi_directories), self._cpus
             plan = container.plan = plan_of(request, container.id, self._way, cpus.present, cpus.cgroups)
             kind, value = await self._launch(container.directory, plan)
         except Unfit as error:
