@@ -62,5 +62,7 @@ def run(args: argparse.Namespace) -> int:
         running.push_async_callback(driver.stop)
         await driver.start()
         print(f"driver {profile.driver} serves {driver.server.endpoint}", flush=True)
+        await driver.server.registered.wait()
+        print(f"driver {profile.driver} is registered with the kubelet", flush=True)
 
     return run_until_stopped(args.verbose, start)

@@ -60,7 +60,10 @@ def dra_driver_flags(parser: argparse.ArgumentParser) -> None:
         help=f"where the container runtime looks for CDI files (default {DEFAULT_CDI_DIR})",
     )
     parser.add_argument(
-        "--slow", default="0s", metavar="DURATION", help="how long a preparation takes (default 0s)"
+        "--slow",
+        default="0s",
+        metavar="DURATION",
+        help="how long the answer to a preparation takes (default 0s)",
     )
     parser.add_argument(
         "--fail-prepares",

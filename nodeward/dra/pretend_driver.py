@@ -38,6 +38,7 @@ _PREFIX: Final = "nodeward-"
 class Faults:
     """What goes wrong; numbers count down, -1 is for ever."""
 
+    #: between the preparation and the answer
     slow_seconds: float = 0.0
     failing_prepares: int = 0
     failing_unprepares: int = 0
@@ -70,8 +71,6 @@ class PretendDriver(Driver):
     async def prepare(self, claim: DriverClaim) -> Sequence[ClaimDevice]:
         self._say("prepare", claim)
         faults = self._faults
-        if faults.slow_seconds:
-            await self._clock.sleep(faults.slow_seconds)
         if faults.failing_prepares:
             faults.failing_prepares -= 1
             raise WorldError("the driver was told to fail")
@@ -82,6 +81,8 @@ class PretendDriver(Driver):
         self._check_free(claim, results)
         self._write(claim, results)
         self._say("prepared", claim)
+        if faults.slow_seconds:
+            await self._clock.sleep(faults.slow_seconds)
         name = f"{self.profile.driver}/{_CLASS}={claim.uid}"
         return [
             ClaimDevice(each.pool, each.device, (name,), (each.request,), each.share_id) for each in results

@@ -101,14 +101,19 @@ class Site:
         self.wait_for("/api/v1/nodes", lambda node: _is_ready(node))
         return process
 
-    def start_driver(self, *flags: str, node: str = "n1", skips: Any = None, count: int = 2) -> Process:
-        """A driver, with a node part unless `node` is ""; returns when it serves, or has published its devices."""
+    def start_driver(
+        self, *flags: str, node: str = "n1", skips: Any = None, is_awaited: bool = True
+    ) -> Process:
+        """A driver, with a node part unless `node` is ""; returns when it is registered, or has published its devices.
+
+        `is_awaited`: False if it may end before it is registered.
+        """
         profile = self.root / "profile.yaml"
         tree: dict[str, Any] = {
             "apiVersion": "nodeward.dev/v1alpha1",
             "kind": "DeviceProfile",
             "driver": DRIVER,
-            "pools": [{"name": "n1", "count": count, "device": {"attributes": {"index": {"int": "{n}"}}}}],
+            "pools": [{"name": "n1", "count": 2, "device": {"attributes": {"index": {"int": "{n}"}}}}],
         }
         if not node:
             tree["pools"][0]["nodeName"] = "n1"
@@ -120,6 +125,8 @@ class Site:
             words += ["--node", node, "--kubelet-dir", str(self.kubelet_root)]
         process = self.start(*words, kubeconfig=self.cluster.kubeconfig)
         assert process.line().startswith(f"driver {DRIVER} "), self.logs()
+        if node and is_awaited:
+            assert process.line() == f"driver {DRIVER} is registered with the kubelet", self.logs()
         return process
 
     def logs(self) -> str:
@@ -183,8 +190,10 @@ class Site:
 
         asyncio.run(until(RealClock(), ask, lambda found: text in found, "the container's output"))
 
-    def wait_event(self, reason: str) -> str:
-        found = self.wait_for("/api/v1/namespaces/default/events", lambda event: event["reason"] == reason)
+    def wait_event(self, reason: str, part: str = "") -> str:
+        """Wait for an event with a text; return its message."""
+        path = "/api/v1/namespaces/default/events"
+        found = self.wait_for(path, lambda event: event["reason"] == reason and part in event["message"])
         text: str = found["message"]
         return text
 
