@@ -127,7 +127,7 @@ def test_a_kubelet_that_is_killed_between_prepare_and_checkpoint_prepares_again_
 
 def test_a_pod_that_is_deleted_while_its_driver_fails_ends_once_the_driver_works(place: Site) -> None:
     place.start_kubelet()
-    driver = place.start_driver("--fail-unprepares", "2")
+    driver = place.start_driver("--fail-unprepares", "1")
     place.start_pod()
     uid = driver.until("prepared")["uid"]
     place.wait_running()

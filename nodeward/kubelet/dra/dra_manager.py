@@ -225,10 +225,21 @@ class DRAManager:
                     raise DRAError(f"DRA driver {driver} is not registered")
             wanted.append(ClaimInfo.of(meta.namespace, name, claim.metadata.uid, skipped))
         for info in wanted:
-            known = self._cache.get(*info.key)
-            if known is not None and known.is_unpreparing:
-                raise DRAError(f"ResourceClaim {info.name} is being unprepared")
+            self._check_known(info)
         return wanted
+
+    def _check_known(self, wanted: ClaimInfo) -> None:
+        """Raise `DRAError` if the claim cannot be used together with what is known under its name."""
+        known = self._cache.get(*wanted.key)
+        if known is None:
+            return
+        if known.uid != wanted.uid:
+            raise DRAError(
+                f"old ResourceClaim with same name {known.name} and different UID {known.uid} still exists "
+                "(previous pod force-deleted?!)"
+            )
+        if known.is_unpreparing:
+            raise DRAError(f"ResourceClaim {known.name} is being unprepared")
 
     def _skipped(
         self, claim: ResourceClaim, results: list[DeviceRequestAllocationResult]
@@ -242,15 +253,11 @@ class DRAManager:
 
     def _use(self, wanted: ClaimInfo, pod: Pod) -> ClaimInfo:
         """Add a pod to a claim, which may be new."""
+        self._check_known(wanted)  # again: it may have changed while its turn came
         info = self._cache.get(*wanted.key)
         if info is None:
             info = wanted
             self._cache.add(info)
-        elif info.uid != wanted.uid:
-            raise DRAError(
-                f"old ResourceClaim with same name {info.name} and different UID {info.uid} still exists "
-                "(previous pod force-deleted?!)"
-            )
         else:
             # An older kubelet may have written the claim down without what is skipped.
             for driver, state in wanted.drivers.items():
