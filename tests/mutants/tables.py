@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.mutants import kep5233, kep5328, kep5471, kep5945, kep6122, kep6122_downward, kep6122_resize
+from tests.mutants import (
+    kep5233,
+    kep5328,
+    kep5471,
+    kep5945,
+    kep5945_kubelet,
+    kep6122,
+    kep6122_downward,
+    kep6122_resize,
+)
 from tests.mutants.mutant import Mutant, TableError
 
 TABLES: Final[dict[str, tuple[Mutant, ...]]] = {
     "5328": kep5328.MUTANTS,
     "5471": kep5471.MUTANTS,
     "5233": kep5233.MUTANTS,
-    "5945": kep5945.MUTANTS,
+    "5945": (*kep5945.MUTANTS, *kep5945_kubelet.MUTANTS),
     "6122": (*kep6122.MUTANTS, *kep6122_downward.MUTANTS, *kep6122_resize.MUTANTS),
 }
 
