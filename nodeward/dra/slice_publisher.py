@@ -97,9 +97,9 @@ def _slices(profile: DeviceProfile, pool: ProfilePool) -> dict[str, ResourceSlic
 
 
 def _name(driver: str, pool: ProfilePool, number: int) -> str:
-    """Name a slice after pool and driver; a hash keeps names apart that were cut or have other characters."""
+    """Name a slice after pool and driver; a hash keeps apart names that were cut, and pools of several nodes."""
     whole = f"{pool.name}/{driver}"
-    digest = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    digest = hashlib.sha256(f"{pool.place.node_name or ''}/{whole}".encode()).hexdigest()[:8]
     return f"{whole.replace('/', '-')[:_LONGEST_NAME].strip('-.')}-{digest}-{number}"
 
 
