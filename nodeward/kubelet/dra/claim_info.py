@@ -9,7 +9,7 @@ fails in between; `is_prepared` is not written down, so that a restarted kubelet
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from nodeward.kubelet.dra.skipping import Operations
@@ -30,7 +30,7 @@ class PreparedDevice:
     cdi_ids: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class DriverState:
     """The part of one driver in a claim."""
 
@@ -41,7 +41,7 @@ class DriverState:
 
 @dataclass(slots=True)
 class ClaimInfo:
-    """One claim that pods of this node use."""
+    """One claim that pods of this node use. What is written down of it changes through its methods only."""
 
     namespace: str
     name: str
@@ -52,6 +52,8 @@ class ClaimInfo:
     is_prepared: bool = False
     #: its last pod ends: no other pod may begin to use it
     is_unpreparing: bool = False
+    #: the claim as it is written down, "" until somebody has written it since it changed
+    text: str = field(default="", compare=False, repr=False)
 
     @classmethod
     def of(cls, namespace: str, name: str, uid: str, skipped: Mapping[str, Operations]) -> ClaimInfo:
@@ -61,6 +63,26 @@ class ClaimInfo:
     @property
     def key(self) -> ClaimKey:
         return self.namespace, self.name
+
+    def add_pod(self, uid: str) -> None:
+        self.pods[uid] = None
+        self.text = ""
+
+    def remove_pod(self, uid: str) -> None:
+        del self.pods[uid]
+        self.text = ""
+
+    def set_devices(self, driver: str, devices: tuple[PreparedDevice, ...]) -> None:
+        """Note what a driver has prepared, in place of what it had prepared before."""
+        self.drivers[driver] = replace(self.drivers[driver], devices=devices)
+        self.text = ""
+
+    def set_skipped(self, driver: str, skipped: Operations) -> None:
+        """Note which operations are not asked of a driver."""
+        state = self.drivers.get(driver)
+        if state is None or state.skipped != skipped:
+            self.drivers[driver] = replace(state or DriverState(), skipped=skipped)
+            self.text = ""
 
     def cdi_ids(self, request: str) -> Iterator[str]:
         """Return the CDI ids of the devices for a request; "" is for all of them."""

@@ -204,7 +204,7 @@ class DRAManager:
                 references = {info.uid: _reference(info) for info in batches[driver]}
                 devices = await self._driver_calls().prepare(driver, references)
                 for info in batches[driver]:
-                    info.drivers[driver].devices = devices[info.uid]
+                    info.set_devices(driver, devices[info.uid])
             for info in fresh:
                 info.is_prepared = True
             if batches:
@@ -261,8 +261,8 @@ class DRAManager:
         else:
             # An older kubelet may have written the claim down without what is skipped.
             for driver, state in wanted.drivers.items():
-                info.drivers.setdefault(driver, state).skipped = state.skipped
-        info.pods[pod.metadata.uid] = None
+                info.set_skipped(driver, state.skipped)
+        info.add_pod(pod.metadata.uid)
         return info
 
     # -- containers
@@ -309,7 +309,7 @@ class DRAManager:
         last: list[ClaimInfo] = []
         for info in self._cache.of_pod(uid):
             if len(info.pods) > 1:
-                del info.pods[uid]
+                info.remove_pod(uid)
                 continue
             info.is_unpreparing = True
             last.append(info)
