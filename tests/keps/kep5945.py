@@ -110,6 +110,9 @@ class DRAScene:
         else:
             await self.world.client.create(slice_of(devices(1), **said))
 
+    async def slices(self) -> list[str]:
+        return sorted(each.metadata.name for each in (await self.world.client.list(ResourceSlice)).items)
+
     def with_driver(self, name: str = DRIVER) -> DescribedDrivers:
         """The node's drivers with one more, which has prepared nothing."""
         self.drivers[name] = DescribedDriver(present(name), self.world.clock)

@@ -142,7 +142,7 @@ class DescribedDrivers:
         """Return new drivers, which have prepared nothing."""
         return cls(DescribedDriver(each, clock) for each in descriptions)
 
-    def start(self, registered: Callable[[str], None]) -> None:
+    def start(self, registered: Callable[[str], None], gone: Callable[[str], None]) -> None:
         for name in self._by_name:
             registered(name)
 

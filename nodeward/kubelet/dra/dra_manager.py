@@ -19,7 +19,8 @@ from typing import Final
 
 from nodeward.api.core_v1.container import Container, EphemeralContainer
 from nodeward.api.core_v1.pod import Pod
-from nodeward.api.resource_v1 import DeviceRequestAllocationResult, ResourceClaim
+from nodeward.api.errors import ApiError
+from nodeward.api.resource_v1 import DeviceRequestAllocationResult, ResourceClaim, ResourceSlice
 from nodeward.base.duration import MINUTE_NS, SECOND_NS
 from nodeward.base.errors import WorldError
 from nodeward.features.gates import Gates
@@ -127,7 +128,7 @@ class DRAManager:
 
     def start(self) -> None:
         """Look for drivers from now on."""
-        self._drivers.start(self._registered)
+        self._drivers.start(self._registered, self._gone)
 
     def on_pods_known(self) -> None:
         """Learn that all pods of the node were seen after the kubelet's start: claims of others can go."""
@@ -148,6 +149,22 @@ class DRAManager:
         if not self._is_stopped:
             for uid in [*self._failures]:
                 self._parts.retry(uid)
+
+    def _gone(self, driver: str) -> None:
+        """Delete what a driver has published of this node: nobody is there to prepare it."""
+        if not self._is_stopped:
+            self._parts.tasks.start(self._delete_slices(driver))
+
+    async def _delete_slices(self, driver: str) -> None:
+        selector = f"spec.nodeName={self._node},spec.driver={driver}"
+        try:
+            await self._parts.client.delete_collection(ResourceSlice, field_selector=selector)
+        except (ApiError, WorldError) as error:
+            LOG.info("slices of driver %s are not deleted yet: %s", driver, error)
+            again_ns = self._parts.clock.monotonic_ns() + CLEANUP_NS
+            self._parts.wheel.at(
+                again_ns, lambda: self._gone(driver) if self._drivers.find(driver) is None else None
+            )
 
     # -- admission
 

@@ -21,6 +21,10 @@ OK: Final = "OK"
 CALL_SECONDS: Final = 45.0
 
 
+#: Who cannot be reached for so long does not come back: its devices are not offered any more.
+GONE_SECONDS: Final = 30.0
+
+
 class DriverError(WorldError):
     """A call to a driver failed as a whole; `code` is gRPC's name of the status."""
 
@@ -65,8 +69,11 @@ class DriverPlugin(Protocol):
 class NodeDrivers(Protocol):
     """The drivers of one node."""
 
-    def start(self, registered: Callable[[str], None]) -> None:
-        """Look for drivers from now on, and call `registered` with the name of each that can be called."""
+    def start(self, registered: Callable[[str], None], gone: Callable[[str], None]) -> None:
+        """Look for drivers from now on, and call `registered` with the name of each that can be called.
+
+        `gone` is called with the name of one that could not be reached for `GONE_SECONDS`.
+        """
         ...
 
     def find(self, name: str) -> DriverPlugin | None:

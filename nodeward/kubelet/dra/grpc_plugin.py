@@ -25,6 +25,7 @@ from nodeward.machinery.unix_grpc import status_name, unix_channel
 
 _INFO_SECONDS: Final = 1.0
 _NOTIFY_SECONDS: Final = 5.0
+_UNDECIDED: Final = (grpc.ChannelConnectivity.IDLE, grpc.ChannelConnectivity.CONNECTING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,13 @@ class _Caller:
             raise DriverError(
                 "Internal", f"the driver's answer to {method} makes no sense: {error}"
             ) from None
+
+    def is_connected(self) -> bool | None:
+        """Tell whether somebody listens; None while that is being found out."""
+        state = self._channel.get_state(try_to_connect=True)
+        if state is grpc.ChannelConnectivity.READY:
+            return True
+        return None if state in _UNDECIDED else False
 
     async def aclose(self) -> None:
         await self._channel.close(None)

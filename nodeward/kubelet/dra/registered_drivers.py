@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from nodeward.base.duration import SECOND_NS, quote
 from nodeward.base.errors import WorldError
-from nodeward.kubelet.dra.driver_plugin import DriverError, DriverPlugin
+from nodeward.kubelet.dra.driver_plugin import GONE_SECONDS, DriverError, DriverPlugin
 from nodeward.machinery.backoff import Curve
 from nodeward.machinery.clock import Clock
 
@@ -68,12 +68,15 @@ class RegisteredDrivers:
         #: by name of the driver; the last one is called
         self._plugins: dict[str, list[GrpcPlugin]] = {}
         self._registered: Callable[[str], None] = lambda _: None
+        self._gone: Callable[[str], None] = lambda _: None
+        #: drivers that registered, and since when they cannot be reached; 0: they can (monotonic)
+        self._lost_ns: dict[str, int] = {}
         self._task: asyncio.Task[None] | None = None
         #: tasks that end by themselves: registrations that were called off, connections being closed
         self._closing: set[asyncio.Task[None]] = set()
 
-    def start(self, registered: Callable[[str], None]) -> None:
-        self._registered = registered
+    def start(self, registered: Callable[[str], None], gone: Callable[[str], None]) -> None:
+        self._registered, self._gone = registered, gone
         self._registry.mkdir(parents=True, exist_ok=True, mode=0o755)
         for driver in self._plugins:
             registered(driver)
@@ -116,6 +119,20 @@ class RegisteredDrivers:
             known = self._sockets.setdefault(path, _Socket(identity))
             if known.plugin is None and known.task is None and now_ns >= known.retry_ns:
                 known.task = asyncio.create_task(self._register(path, known), name=f"register {path}")
+        self._notice_lost(now_ns)
+
+    def _notice_lost(self, now_ns: int) -> None:
+        """Tell of drivers that nobody could reach for too long."""
+        for driver, since_ns in [*self._lost_ns.items()]:
+            states = [each.is_connected() for each in self._plugins.get(driver, ())]
+            if True in states:
+                self._lost_ns[driver] = 0
+            elif not since_ns:
+                self._lost_ns[driver] = 0 if None in states else now_ns
+            elif now_ns - since_ns >= GONE_SECONDS * SECOND_NS:
+                del self._lost_ns[driver]
+                LOG.warning("DRA driver %s could not be reached for %.0f s", driver, GONE_SECONDS)
+                self._gone(driver)
 
     def _drop(self, path: str) -> None:
         """A socket is gone: so is its driver."""
@@ -180,6 +197,7 @@ class RegisteredDrivers:
             if not is_told:
                 self._remove(info.name, plugin)
         socket.driver, socket.plugin, socket.failures = info.name, plugin, 0
+        self._lost_ns[info.name] = 0
         LOG.info("DRA driver %s at %s is registered with service %s", info.name, endpoint, version)
         self._registered(info.name)
 

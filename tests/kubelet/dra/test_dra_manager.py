@@ -13,6 +13,7 @@ from nodeward.kubelet.checkpoint import CheckpointCorrupt
 from nodeward.kubelet.dra.claim_checkpoint import DRA_STATE_FILE
 from nodeward.kubelet.dra.described_drivers import ALWAYS
 from tests.keps.kep5945 import DRIVER, OTHER, DRAScene, play, present
+from tests.rules.devices.allocating import devices, slice_of
 
 PREFIX = "Failed to prepare dynamic resources: prepare dynamic resources: "
 
@@ -279,3 +280,19 @@ def test_a_kubelet_does_not_start_with_a_corrupt_checkpoint_and_keeps_it() -> No
         assert not path.exists()
 
     play(act, drivers=(present(),))
+
+
+def test_slices_of_a_driver_that_is_gone_are_deleted_also_when_the_api_server_was_away() -> None:
+    async def act(scene: DRAScene) -> None:
+        await scene.publish(None)
+        await scene.world.client.create(slice_of(devices(1), name="s2", nodeName="n2"))
+        await scene.world.client.create(slice_of(devices(1), name="s3", driver=OTHER))
+        await scene.kubelet.cut_off()
+        scene.kubelet.host.nodes.agents["n1"].dra._gone(DRIVER)
+        await scene.world.pass_time(5)
+        scene.kubelet.reconnect()
+        assert await scene.slices() == ["s1", "s2", "s3"]
+        await scene.world.pass_time(70)
+        assert await scene.slices() == ["s2", "s3"], "those of other nodes and drivers stay"
+
+    play(act)

@@ -14,6 +14,7 @@ from typing import Any
 import grpc.aio
 import pytest
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.dra.node_server import ClaimDevice, DriverClaim, NodeServer
 from nodeward.kubelet.dra.driver_plugin import ClaimReference, DriverError
 from nodeward.kubelet.dra.registered_drivers import REGISTRY, RegisteredDrivers
@@ -31,6 +32,7 @@ class Registry:
     root: Path
     drivers: RegisteredDrivers
     heard: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
 
     def registered(self, name: str) -> None:
         self.heard.append(name)
@@ -47,7 +49,7 @@ async def registry() -> AsyncIterator[Registry]:
     with tempfile.TemporaryDirectory() as root:
         drivers = RegisteredDrivers(Path(root), RealClock())
         made = Registry(Path(root), drivers)
-        drivers.start(made.registered)
+        drivers.start(made.registered, made.gone.append)
         try:
             yield made
         finally:
@@ -231,3 +233,44 @@ def test_a_driver_that_answers_nonsense_is_an_error() -> None:
         await driver.stop()
 
     play(act)
+
+
+class Ahead(RealClock):
+    """The real clock, which a test can put forward."""
+
+    ahead_ns = 0
+
+    def monotonic_ns(self) -> int:
+        return super().monotonic_ns() + self.ahead_ns
+
+
+@pytest.mark.parametrize("how", ["stopped", "killed", "comes back"])
+def test_a_driver_that_cannot_be_reached_for_half_a_minute_is_told_of(how: str) -> None:
+    async def main() -> None:
+        clock = Ahead()
+        with tempfile.TemporaryDirectory() as root:
+            made = Registry(Path(root), RegisteredDrivers(Path(root), clock))
+            made.drivers.start(made.registered, made.gone.append)
+            driver = server(made.root)
+            await driver.start()
+            await made.until(lambda: made.heard == [NAME])
+            if how == "stopped":
+                await driver.stop()
+            else:
+                for each in driver._servers:  # the sockets stay
+                    await each.stop(None)
+            await made.until(lambda: made.drivers._lost_ns.get(NAME, 0) > 0)
+            if how == "comes back":
+                again = server(made.root)
+                await again.start()
+                await made.until(lambda: made.heard == [NAME, NAME])
+                clock.ahead_ns = 31 * SECOND_NS
+                await made.until(lambda: made.drivers._lost_ns == {NAME: 0})
+                assert made.gone == []
+                await again.stop()
+            else:
+                clock.ahead_ns = 31 * SECOND_NS
+                await made.until(lambda: made.gone == [NAME])
+            await made.drivers.aclose()
+
+    asyncio.run(main())
