@@ -25,6 +25,7 @@ from nodeward.apiserver.auth.user import User
 from nodeward.apiserver.bootstrap import bootstrap, missing, repair
 from nodeward.apiserver.documents import Documents
 from nodeward.apiserver.environment import Environment
+from nodeward.apiserver.event_expiry import DEFAULT_TTL_SECONDS, EventExpiry
 from nodeward.apiserver.hub import Hub
 from nodeward.apiserver.kubelet_access import KubeletAccess
 from nodeward.apiserver.large_bodies import BodyWorker, OnLoop
@@ -68,6 +69,8 @@ class Settings:
     features: Framework = FRAMEWORK
     #: how kubelets are reached, for logs and commands in containers
     kubelets: KubeletAccess = field(default_factory=KubeletAccess)
+    #: events that were not written for this long are deleted; 0: never
+    event_ttl_seconds: float = DEFAULT_TTL_SECONDS
     #: where work on large bodies is done: in a thread of its own, or, in virtual time, on the event loop
     make_worker: Callable[[], BodyWorker] = OnLoop
 
@@ -147,6 +150,9 @@ class ApiServer:
             asyncio.create_task(self._compact(), name="compaction"),
             asyncio.create_task(aggregation.run(), name="aggregation"),
             asyncio.create_task(self._repair(client), name="repair"),
+            asyncio.create_task(
+                EventExpiry(self.env, self._settings.event_ttl_seconds).run(), name="event expiry"
+            ),
         ]
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:

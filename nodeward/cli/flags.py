@@ -14,6 +14,7 @@ DEFAULT_DIR: Final = ".nodeward"
 DEFAULT_PORT: Final = 6443
 DEFAULT_NODES: Final = 3
 DEFAULT_SCHEDULER_PORT: Final = 10259
+DEFAULT_EVENT_TTL: Final = "1h"
 DEFAULT_SERVICES: Final = "10.96.0.0/16"
 #: the parts of `nodeward bench`
 BENCHMARKS: Final = (
@@ -75,6 +76,12 @@ def _server_flags(parser: argparse.ArgumentParser) -> None:
         choices=("true", "false"),
         default="true",
         help="treat requests without credentials as system:anonymous (default true); otherwise answer 401",
+    )
+    parser.add_argument(
+        "--event-ttl",
+        default=DEFAULT_EVENT_TTL,
+        metavar="DURATION",
+        help=f"how long events are kept after they were last written, 0 for ever (default {DEFAULT_EVENT_TTL})",
     )
     parser.add_argument(
         "--service-cluster-ip-range",

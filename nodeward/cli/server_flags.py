@@ -18,6 +18,7 @@ from nodeward.apiserver.admission.plugins import chosen
 from nodeward.apiserver.auth.token_file import read_token_file
 from nodeward.apiserver.auth.user import User
 from nodeward.apiserver.pki import CLUSTER
+from nodeward.base.duration import SECOND_NS, parse_duration
 from nodeward.base.errors import ConfigError
 from nodeward.features import Gates
 from nodeward.store.interface import Store
@@ -40,6 +41,7 @@ class ServerOptions:
     enable_admission: tuple[str, ...]
     disable_admission: tuple[str, ...]
     admission: tuple[str, ...]
+    event_ttl_seconds: float
     service_cidr: str
     service_address: str
     #: warnings for the operator about accepted flags
@@ -65,10 +67,21 @@ def read_flags(args: argparse.Namespace) -> ServerOptions:
         enable_admission=enable,
         disable_admission=disable,
         admission=plugins,
+        event_ttl_seconds=_event_ttl(args.event_ttl),
         service_cidr=str(services),
         service_address=str(services[1]),
         warnings=(*gates.warnings, *token_warnings),
     )
+
+
+def _event_ttl(text: str) -> float:
+    try:
+        found = parse_duration(text)
+    except ValueError as error:
+        raise ConfigError(f"--event-ttl: {error}") from None
+    if found < 0:
+        raise ConfigError(f"--event-ttl: {text} is negative; give a duration such as 1h, or 0 to keep events")
+    return found / SECOND_NS
 
 
 def _gates(args: argparse.Namespace) -> Gates:

@@ -122,6 +122,7 @@ async def _start(
         enable_admission=wanted.enable_admission,
         disable_admission=wanted.disable_admission,
         service_cidr=wanted.service_cidr,
+        event_ttl_seconds=wanted.event_ttl_seconds,
         address=address,
         kubelets=_kubelet_access(pki),
         make_worker=BodyThread,
