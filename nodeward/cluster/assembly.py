@@ -101,6 +101,8 @@ class Cluster:
             self._make_scheduler,
             self._started_scheduler,
             self._stopped_part,
+            ended=lambda scheduler: scheduler.run(),
+            clock=clock,
         )
         self.controllers: Final = Component(
             "kube-controller-manager",
@@ -108,6 +110,8 @@ class Cluster:
             self._make_controllers,
             self._started_controllers,
             self._stopped_part,
+            ended=lambda runner: runner.ended(),
+            clock=clock,
         )
         #: the simulated nodes; None while there are none
         self.fleet: Fleet | None = None

@@ -4,18 +4,22 @@
 components go on meanwhile: they meet only through the API.
 
 What must stay true: gates that make no sense are refused before anything is stopped; a component that cannot be started
-leaves nothing running.
+leaves nothing running. A component that ends by itself, by a mistake of ours or of the world, is started again: after a
+second, then after twice as long each time, up to a minute; the log says why it ended.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, Generic, Protocol, TypeVar
 
+from nodeward.base.duration import SECOND_NS
 from nodeward.base.errors import ConfigError
 from nodeward.features import Gates
+from nodeward.machinery.clock import Clock
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -25,6 +29,21 @@ class Stoppable(Protocol):
 
 
 Running = TypeVar("Running", bound=Stoppable)
+
+#: A component that ended is started again after the first delay, which doubles up to the longest.
+FIRST_DELAY_SECONDS: Final = 1.0
+LONGEST_DELAY_SECONDS: Final = 60.0
+#: After this long without an end the delay is the first again.
+STEADY_SECONDS: Final = 600
+
+
+async def _reason(end: Awaitable[None]) -> str:
+    """Wait for an end and say why it came."""
+    try:
+        await end
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "the log says why"
 
 
 def changed_gates(before: Gates, version: str = "", gates: Gates | str | None = None) -> Gates:
@@ -50,13 +69,22 @@ class Component(Generic[Running]):
         make: Callable[[Gates], Running],
         start: Callable[[Running], Awaitable[None]],
         stop: Callable[[Running], Awaitable[None]],
+        *,
+        ended: Callable[[Running], Awaitable[None]] | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        """`make` builds the component with some gates, `start` and `stop` bring it up and down."""
+        """`make` builds the component with some gates, `start` and `stop` bring it up and down.
+
+        `ended` waits for the end of one that runs, and raises why; with it, and a clock, an end that nobody asked for
+        is followed by another start.
+        """
         self.name: Final = name
         #: of what runs, or ran last
         self.gates = gates
         self.running: Running | None = None
         self._make, self._start, self._stop = make, start, stop
+        self._ended, self._clock = ended, clock
+        self._supervision: asyncio.Task[None] | None = None
 
     @property
     def version(self) -> str:
@@ -78,13 +106,47 @@ class Component(Generic[Running]):
             await self._start(made)
             undo.pop_all()  # it runs: nothing to undo
         LOG.info("%s %s is started", self.name, chosen.version)
+        if self._ended is not None and self._clock is not None and self._supervision is None:
+            self._supervision = asyncio.create_task(
+                self._supervise(self._ended, self._clock), name=f"supervision of {self.name}"
+            )
         return made
 
     async def stop(self) -> None:
         """Stop it; nothing happens if it is stopped."""
+        supervision, self._supervision = self._supervision, None
+        if supervision is not None:
+            supervision.cancel()
+            await asyncio.gather(supervision, return_exceptions=True)
+        await self._stop_running()
+
+    async def _stop_running(self) -> None:
         running, self.running = self.running, None
         if running is not None:
             await self._stop(running)
+
+    async def _supervise(self, ended: Callable[[Running], Awaitable[None]], clock: Clock) -> None:
+        """Start the component again whenever it ends, until it is stopped."""
+        delay = FIRST_DELAY_SECONDS
+        while True:
+            running = self.running
+            if running is not None:
+                began_ns = clock.monotonic_ns()
+                why = await _reason(ended(running))
+                if clock.monotonic_ns() - began_ns > STEADY_SECONDS * SECOND_NS:
+                    delay = FIRST_DELAY_SECONDS
+                LOG.error("%s has ended and is started again in %g s: %s", self.name, delay, why)
+                await self._stop_running()
+            await clock.sleep(delay)
+            delay = min(2 * delay, LONGEST_DELAY_SECONDS)
+            try:
+                made = self._make(self.gates)
+                self.running = made
+                await self._start(made)
+                LOG.warning("%s is started again", self.name)
+            except Exception as error:  # whatever keeps it from starting, the next try may succeed
+                LOG.error("%s does not start and is tried again in %g s: %s", self.name, delay, error)
+                await self._stop_running()
 
     async def restart(self, *, version: str = "", gates: Gates | str | None = None) -> Running:
         """Stop it if it runs, and start it as another version or with other gates."""
