@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from nodeward.base.errors import ConfigError
+from nodeward.base.quantity import Quantity
 from nodeward.cluster.description import RuntimeName
 from nodeward.features.declared import FRAMEWORK, Framework
 from nodeward.kubelet.admitted_pods import AdmittedPods
@@ -21,6 +22,7 @@ from nodeward.kubelet.disk import RealDisk
 from nodeward.kubelet.dra.driver_plugin import NodeDrivers
 from nodeward.kubelet.host import Host
 from nodeward.kubelet.local_services import LocalMachine
+from nodeward.kubelet.log_rotation import LogRotation
 from nodeward.kubelet.node.machine import Machine, this_machine
 from nodeward.kubelet.node.specification import NodeModel, NodeSpecification
 from nodeward.kubelet.runtime.interface import Runtime
@@ -106,7 +108,21 @@ class RealNode:
             # Before the node registers: mirrors of pods nobody has claimed yet would be deleted and made anew.
             static.look()
             self._tasks.append(asyncio.create_task(static.run(), name=f"static pods of {self.name}"))
+        self._rotate_logs()
         await self.host.wait_heard()
+
+    def _rotate_logs(self) -> None:
+        from nodeward.kubelet.runtime.process.runtime import ProcessRuntime
+
+        if not isinstance(self._runtime, ProcessRuntime):
+            return  # a CRI runtime would have to be told to open its logs anew
+        rotation = LogRotation(
+            self._root / "logs" / "pods",
+            self._clock,
+            most_bytes=Quantity.parse(self._settings.container_log_max_size).value,
+            most_files=self._settings.container_log_max_files,
+        )
+        self._tasks.append(asyncio.create_task(rotation.run(), name=f"log rotation of {self.name}"))
 
     async def stop(self) -> None:
         """Containers go on running."""
