@@ -136,6 +136,8 @@ class Writer:
         for text in await run(size, self._review_create, strategy, obj):
             call.warn(text)
         self._chain.validate(write)
+        for text in write.warnings:
+            call.warn(text)
         value = await run(size, to_stored, obj)
         key = env.hub.key(kind, meta.namespace, meta.name)
         if call.is_dry_run:
@@ -270,6 +272,8 @@ class Writer:
         for text in await run(size, self._review_update, strategy, mode, call.name, new, old):
             call.warn(text)
         self._chain.validate(write)
+        for text in write.warnings:
+            call.warn(text)
         value, is_same = await run(size, _compared, new, old, item)
         if is_same:
             return Written(item)

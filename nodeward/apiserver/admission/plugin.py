@@ -8,7 +8,7 @@ What must stay true: plugins are synchronous and read only the watch caches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from nodeward.api.errors import ApiError, forbidden
@@ -34,6 +34,8 @@ class Write:
     is_dry_run: bool = False
     #: what was sent to a subresource that is not the object itself (a Binding, an Eviction)
     sent: Any = None
+    #: texts for the client, from plugins that let the write pass
+    warnings: list[str] = field(default_factory=list)
 
     def refuse(self, why: str) -> ApiError:
         return forbidden(self.kind.group, self.kind.resource, self.name, why)

@@ -22,6 +22,7 @@ from nodeward.apiserver.admission.node_restriction import NodeRestriction
 from nodeward.apiserver.admission.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from nodeward.apiserver.admission.plugin import AdmissionPlugin
 from nodeward.apiserver.admission.pod_resize_validator import PodResizeValidator
+from nodeward.apiserver.admission.pod_security import PodSecurity
 from nodeward.apiserver.admission.priority import Priority
 from nodeward.apiserver.admission.resource_quota import ResourceQuotaPlugin
 from nodeward.apiserver.admission.runtime_class import RuntimeClassPlugin
@@ -38,6 +39,7 @@ PLUGINS: Final[tuple[type[AdmissionPlugin], ...]] = (
     ServiceAccountPlugin,
     NodeRestriction,
     TaintNodesByCondition,
+    PodSecurity,
     Priority,
     DefaultTolerationSeconds,
     ExtendedResourceToleration,

@@ -15,6 +15,7 @@ def test_the_usual_plugins_run_in_order() -> None:
         "LimitRanger",
         "ServiceAccount",
         "TaintNodesByCondition",
+        "PodSecurity",
         "Priority",
         "DefaultTolerationSeconds",
         "DefaultStorageClass",
