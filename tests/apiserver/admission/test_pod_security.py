@@ -50,7 +50,8 @@ PODS = "/api/v1/namespaces/s/pods"
         (
             "restricted",
             pod(),
-            'allowPrivilegeEscalation != false (container "c" must set securityContext.allowPrivilegeEscalation=false), '
+            'allowPrivilegeEscalation != false (container "c" must set '
+            "securityContext.allowPrivilegeEscalation=false), "
             'unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"]), '
             'runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true), '
             'seccompProfile (pod or container "c" must set securityContext.seccompProfile.type to "RuntimeDefault" or '
@@ -86,7 +87,8 @@ PODS = "/api/v1/namespaces/s/pods"
                 context={"capabilities": {"add": ["NET_ADMIN", "CHOWN"]}},
                 volumes=[{"name": "h", "hostPath": {"path": "/"}}],
             ),
-            'non-default capabilities (container "c" must not include "NET_ADMIN" in securityContext.capabilities.add), '
+            'non-default capabilities (container "c" must not include "NET_ADMIN" in '
+            "securityContext.capabilities.add), "
             'hostPath volumes (volume "h")',
         ),
         (
