@@ -42,7 +42,6 @@ READS_ENVIRONMENT = ("nodeward/cli/", "nodeward/bench/")
 #: Where anything at all may be caught, because one failure must not take the others with it.
 CATCHES_EVERYTHING = (
     "nodeward/cluster/component.py",  # whatever ends a component, it is started again
-    "nodeward/dra/node_server.py",  # whatever a driver raises is told to the kubelet
     "nodeward/machinery/serving/connection.py",
     "nodeward/controllers/runner.py",
     "nodeward/machinery/eager.py",

@@ -67,7 +67,7 @@ def make_container_manager(
         raise InvalidState(
             f"static policy invalid state, please drain node and remove policy state file {store.path}: {error}"
         ) from None
-    topology_manager = make_topology_manager(settings, topology, [cpus], with_pod_level=with_pod_level)
+    topology_manager = make_topology_manager(settings, topology, [cpus], with_pod_level=policy.with_pod_level)
     made = StaticCPUs(specification.name, settings, cpus, topology_manager, store, pods, parts)
     made.start()
     return made
@@ -94,7 +94,7 @@ def make_topology_manager(
         ),
         providers,
         scope=settings.topology_scope,
-        with_pod_level=policy.with_pod_level,
+        with_pod_level=with_pod_level,
         most_numa_nodes=int(options.get("max-allowable-numa-nodes", MOST_NUMA_NODES)),
     )
 
