@@ -84,7 +84,9 @@ def test_nobody_waits_for_a_store_that_is_no_longer_followed() -> None:
         await store.open()
         hub = Hub(store, SCHEME, clock, {kind: unreadable})
         await hub.start()
-        result = await store.put(hub.key(kind, "default", "c"), b'{"metadata":{}}', expected=0)
+        result = await store.put(
+            hub.key(kind, "default", "c"), b'{"metadata":{"name":"c","namespace":"default"}}', expected=0
+        )
         started = clock.monotonic_ns()
         for _ in range(2):
             with pytest.raises(ApiError, match="cannot be followed") as refused:
