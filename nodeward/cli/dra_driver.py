@@ -1,13 +1,14 @@
 """`nodeward dra-driver PROFILE`: a DRA driver for pretended devices, with or without a part on a node (KEP-5945).
 
 An ordinary client of any cluster. With --node it registers with the kubelet below --kubelet-dir and serves its calls;
-without, it publishes the devices, and there is nothing else to do.
+without, it publishes the devices and keeps them published.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from nodeward.base.errors import ConfigError
 from nodeward.cli.long_running import run_until_stopped
 from nodeward.dra.device_profile import load_profile_file
 from nodeward.dra.slice_publisher import SlicePublisher
-from nodeward.machinery.clock import RealClock
+from nodeward.machinery.clock import RealChance, RealClock
 from nodeward.machinery.connecting import connect
 from nodeward.machinery.kubeconfig import load_config
 
@@ -34,14 +35,15 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--slow: {error}") from None
     config = load_config(environment, path=args.kubeconfig, context=args.context)
 
-    async def start(running: AsyncExitStack) -> None:
+    async def start(running: AsyncExitStack) -> Awaitable[None] | None:
         clock = RealClock()
         client = connect(config, clock=clock, environment=environment, component="nodeward-dra-driver")
         running.push_async_callback(client.aclose)
         if not args.node:
-            await SlicePublisher(client).publish(profile)
+            publisher = SlicePublisher(client)
+            await publisher.publish(profile)
             print(f"driver {profile.driver} has published its devices and has no node part", flush=True)
-            return
+            return publisher.keep(profile, clock, RealChance())
         from nodeward.dra.pretend_driver import Faults, PretendDriver
 
         faults = Faults(
@@ -64,5 +66,6 @@ def run(args: argparse.Namespace) -> int:
         print(f"driver {profile.driver} serves {driver.server.endpoint}", flush=True)
         await driver.server.registered.wait()
         print(f"driver {profile.driver} is registered with the kubelet", flush=True)
+        return None
 
     return run_until_stopped(args.verbose, start)

@@ -35,10 +35,10 @@ commands write it anew, without its comments."""
 
 
 DRA_DRIVER: Final = """\
-Run a DRA driver for pretended devices, which a file describes (kind DeviceProfile).
-With --node it registers with the kubelet of that node and prepares claims by writing
-CDI files; without, it publishes the devices only. For any cluster and any kubelet.
-Ctrl-C stops it; published devices stay."""
+Run a DRA driver for pretended devices, which a file describes (DeviceProfile).
+With --node it registers with the kubelet of that node and prepares claims by
+writing CDI files; without, it only publishes the devices. For any cluster and
+any kubelet. Ctrl-C stops it; published devices stay."""
 
 
 def dra_driver_flags(parser: argparse.ArgumentParser) -> None:

@@ -20,6 +20,7 @@ calls may be repeated.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -30,25 +31,43 @@ from nodeward.dra.device_profile import DeviceProfile
 from nodeward.dra.node_server import ClaimDevice, DriverClaim, NodeServer
 from nodeward.dra.slice_publisher import SlicePublisher
 from nodeward.machinery.client import Client
+from nodeward.machinery.clock import Chance, Clock, RealChance, RealClock
 
 
 class Driver:
     """A driver on one node; `kubelet_root` is the directory of its kubelet."""
 
-    def __init__(self, client: Client, profile: DeviceProfile, node: str, kubelet_root: Path) -> None:
+    def __init__(
+        self,
+        client: Client,
+        profile: DeviceProfile,
+        node: str,
+        kubelet_root: Path,
+        clock: Clock | None = None,
+        chance: Chance | None = None,
+    ) -> None:
+        """`clock`, `chance`: others than the real ones."""
         self.client: Final = client
         self.profile: Final = profile
         self.node: Final = node
+        self._clock, self._chance = clock or RealClock(), chance or RealChance()
+        self._task: asyncio.Task[None] | None = None
         self._publisher = SlicePublisher(client, node)
         self.server: Final = NodeServer(profile.driver, kubelet_root, self.prepare, self.unprepare)
 
     async def start(self) -> None:
-        """Serve, then publish the devices."""
+        """Serve, then publish the devices and keep them published."""
         await self.server.start()
         await self._publisher.publish(self.profile)
+        keeping = self._publisher.keep(self.profile, self._clock, self._chance)
+        self._task = asyncio.create_task(keeping, name=f"slices of {self.profile.driver}")
 
     async def stop(self) -> None:
         """Leave the node; published devices stay, as a driver that is upgraded comes back."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
         await self.server.stop()
 
     async def withdraw(self) -> None:

@@ -61,8 +61,7 @@ class PretendDriver(Driver):
         faults: Faults | None = None,
         out: TextIO = sys.stdout,
     ) -> None:
-        super().__init__(client, profile, node, kubelet_root)
-        self._clock = clock
+        super().__init__(client, profile, node, kubelet_root, clock)
         self._directory = cdi_directory
         self._faults = faults or Faults()
         self._out = out

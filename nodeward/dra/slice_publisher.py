@@ -9,6 +9,7 @@ node part, are changed or deleted.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Sequence
@@ -16,16 +17,22 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from nodeward.api.errors import ApiError
 from nodeward.api.meta import ObjectMeta
 from nodeward.api.resource_v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
+from nodeward.base.errors import WorldError
 from nodeward.dra.device_profile import DeviceProfile, ProfilePool
 from nodeward.machinery.client import Client
+from nodeward.machinery.clock import Chance, Clock
+from nodeward.machinery.informer import Informer
 
 LOG: Final = logging.getLogger(__name__)
 
 #: As the API allows it; half as many where devices have taints or take from counters.
 DEVICES_PER_SLICE: Final = 128
 _LONGEST_NAME: Final = 200
+#: Between two looks at the slices in the API.
+_QUIET_SECONDS: Final = 1.0
 
 
 class SlicePublisher:
@@ -60,14 +67,43 @@ class SlicePublisher:
             LOG.info("driver %s: %d slices written", profile.driver, written)
         return written
 
+    async def keep(self, profile: DeviceProfile, clock: Clock, chance: Chance) -> None:
+        """Publish again whenever somebody changes or deletes a slice, until cancelled.
+
+        A real kubelet deletes the slices of its node whenever it starts.
+        """
+        changed = asyncio.Event()
+
+        def on_change(*_: ResourceSlice) -> None:
+            changed.set()
+
+        informer = Informer(
+            self._client, ResourceSlice, chance, field_selector=self._selector(profile.driver)
+        )
+        informer.add_handler(on_add=on_change, on_update=on_change, on_delete=on_change)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(informer.run())
+            while True:
+                await changed.wait()
+                changed.clear()
+                try:
+                    await self.publish(profile)
+                except (ApiError, WorldError) as error:
+                    LOG.warning("driver %s: %s; tried again", profile.driver, error)
+                    changed.set()
+                # Many changes at once are one look.
+                await clock.sleep(_QUIET_SECONDS)
+
     async def withdraw(self, driver: str) -> None:
         """Delete all slices: nothing can be allocated from the driver any more."""
         for each in await self._present(driver):
             await self._client.delete(ResourceSlice, each.metadata.name)
 
     async def _present(self, driver: str) -> Sequence[ResourceSlice]:
-        selector = f"spec.driver={driver}" + (f",spec.nodeName={self._node}" if self._node else "")
-        return (await self._client.list(ResourceSlice, field_selector=selector)).items
+        return (await self._client.list(ResourceSlice, field_selector=self._selector(driver))).items
+
+    def _selector(self, driver: str) -> str:
+        return f"spec.driver={driver}" + (f",spec.nodeName={self._node}" if self._node else "")
 
     async def _write(self, name: str, spec: ResourceSliceSpec, before: ResourceSlice | None) -> None:
         if before is None:

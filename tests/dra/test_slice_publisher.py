@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from nodeward.api.resource_v1 import ResourceSlice
 from nodeward.dra.device_profile import DeviceProfile, load_profile
 from nodeward.dra.slice_publisher import SlicePublisher
 from nodeward.machinery.client import Client
-from nodeward.machinery.clock import VirtualClock
+from nodeward.machinery.clock import SeededChance, VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
 from tests.apiserver.running import running, settings
 
@@ -70,3 +71,27 @@ def test_slices_of_other_drivers_and_nodes_stay() -> None:
         assert [count for count, *_ in await slices(client)] == [1, 2]
 
     play(act)
+
+
+def test_slices_that_somebody_deletes_or_changes_are_published_again() -> None:
+    async def main(clock: VirtualClock) -> None:
+        async with running(settings(), clock=clock) as server:
+            client = server.client("driver")
+            publisher = SlicePublisher(client, "n1")
+            mine = profile(3, place="nodeName: n1")
+            keeping = asyncio.create_task(publisher.keep(mine, clock, SeededChance(1)))
+            await publisher.publish(mine)
+            await clock.sleep(5)
+            # As a real kubelet does when it starts.
+            await client.delete_collection(ResourceSlice, field_selector="spec.nodeName=n1")
+            await clock.sleep(5)
+            assert await slices(client) == [(3, 1, 1)]
+            [published] = (await client.list(ResourceSlice)).items
+            published.spec.devices.pop()
+            await client.update(published)
+            await clock.sleep(5)
+            assert await slices(client) == [(3, 2, 1)]
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+
+    run_virtual(main)
