@@ -1,7 +1,7 @@
 """Whatever happens in whatever order, no claim is prepared for nobody and nothing is left when all pods are gone.
 
-Pods with random claims come and go, drivers begin to fail, to be slow and to work again, the kubelet restarts. All of it
-through the real host, in virtual time.
+Pods with random claims come and go, drivers begin to fail, to be slow and to work again, the kubelet restarts.
+Through the real host, in virtual time.
 """
 
 from __future__ import annotations
