@@ -189,7 +189,12 @@ async def succeed(server: ApiProcess, log: Path) -> None:
         return await client.get(Lease, "kube-controller-manager", "kube-system")
 
     async def leases() -> list[Lease]:
-        return [each for each in (await client.list(Lease, "kube-system")).items if each.spec.holder_identity]
+        found = (await client.list(Lease, "kube-system")).items
+        return [
+            each
+            for each in found
+            if each.metadata.name == "kube-controller-manager" and each.spec.holder_identity
+        ]
 
     async def web() -> Deployment:
         return await client.get(Deployment, "web", "default")
