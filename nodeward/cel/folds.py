@@ -37,26 +37,39 @@ def fold(planner: FastPlanner, node: Comprehension) -> Closure:
     body = _body(planner, node)
     for _ in range(1 + (second >= 0)):
         planner.slots.pop()
-    loop = _with_two(items, place, second) if second >= 0 else _with_one(items, place)
+    turns = planner.slots.turns
+    loop = _with_two(items, place, second, turns) if second >= 0 else _with_one(items, place, turns)
     return body(loop)
 
 
-def _with_one(items: Closure, place: int) -> Callable[[Frame], Iterable[None]]:
+class TurnsSpent(EvaluationAborted):
+    """The loops of an expression took more turns than are allowed without counting costs."""
+
+
+def _with_one(items: Closure, place: int, turns: int) -> Callable[[Frame], Iterable[None]]:
     def loop(frame: Frame) -> Iterable[None]:
         for item in iterate(items(frame)):
             frame[place] = item
+            _take_turn(frame, turns)
             yield
 
     return loop
 
 
-def _with_two(items: Closure, place: int, second: int) -> Callable[[Frame], Iterable[None]]:
+def _with_two(items: Closure, place: int, second: int, turns: int) -> Callable[[Frame], Iterable[None]]:
     def loop(frame: Frame) -> Iterable[None]:
         for first, other in iterate_pairs(items(frame)):
             frame[place], frame[second] = first, other
+            _take_turn(frame, turns)
             yield
 
     return loop
+
+
+def _take_turn(frame: Frame, turns: int) -> None:
+    frame[turns] -= 1
+    if frame[turns] < 0:
+        raise TurnsSpent
 
 
 def iterate(value: Value) -> Iterable[Value]:

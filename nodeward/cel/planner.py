@@ -72,11 +72,12 @@ _PARSERS: Final = frozenset({"quantity", "semver", "ip", "cidr", "url"})
 
 
 class Slots:
-    """Places in the frame: first the variables of the environment, then those of comprehensions."""
+    """Places in the frame: the variables of the environment, the turns of loops left, variables of comprehensions."""
 
     def __init__(self, names: list[str]) -> None:
         self.globals = {name: place for place, name in enumerate(names)}
-        self.count = len(names)
+        self.turns = len(names)
+        self.count = len(names) + 1
         self._locals: list[tuple[str, int, Closure | None]] = []
 
     def push(self, name: str, initial: Closure | None = None) -> int:

@@ -2,7 +2,7 @@
 
 `compile_expression` is called by validation and by the scheduler; it runs parser, checker, validators, estimate and
 planner. A `Program` is immutable and may be shared. Costs are bounded twice: `Program.max_cost` is the worst case,
-known before anything runs; an evaluation that may cost more than its limit counts, and stops at it.
+known before anything runs; an evaluation that may come near its limit counts, and stops at it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from nodeward.cel.cel_types import CelType
 from nodeward.cel.checker import CheckedTree, check
 from nodeward.cel.declarations import CelEnvironment
 from nodeward.cel.estimate import estimate_cost
+from nodeward.cel.folds import TurnsSpent
 from nodeward.cel.functions import PlanError
 from nodeward.cel.parser import parse
 from nodeward.cel.planner import FastPlanner
@@ -25,6 +26,10 @@ from nodeward.cel.values import EvaluationAborted, Value
 
 #: The longest expression in code points; longer ones are refused before they are read.
 LONGEST_EXPRESSION: Final = 100_000
+#: Costs are not counted where the estimate is so many times below the limit: upstream's estimates can be too low.
+_MARGIN: Final = 10
+#: So many turns may all loops take together without counting; an evaluation that takes more begins anew.
+_MOST_TURNS: Final = 10_000
 _TOO_DEEP: Final = "values are nested too deeply"
 
 
@@ -50,7 +55,8 @@ class Program:
         self._names = list(checked.environment.variables)
         self._first = self._names[0] if self._names else ""
         self._others = self._names[1:]
-        self._padding = [None] * (planner.slots.count - len(self._names))
+        self._padding: list[Value] = [None] * (planner.slots.count - len(self._names))
+        self._padding[0] = _MOST_TURNS
         self._checked = checked
         self._tracked: TrackedProgram | None = None
         #: The most one evaluation can cost; 2**64-1 when there is no bound.
@@ -58,7 +64,7 @@ class Program:
 
     def evaluate(self, bindings: Mapping[str, Value], cost_limit: int) -> Value:
         """Return the value for these variables; raises EvaluationError, or CostLimitExceeded at the limit."""
-        if self.max_cost > cost_limit:
+        if self.max_cost * _MARGIN > cost_limit:
             return self.evaluate_with_cost(bindings, cost_limit)[0]
         if self._others or not self._first:
             frame = [*[bindings[name] for name in self._names], *self._padding]
@@ -66,6 +72,8 @@ class Program:
             frame = [bindings[self._first], *self._padding]
         try:
             return self._run(frame)
+        except TurnsSpent:
+            return self.evaluate_with_cost(bindings, cost_limit)[0]
         except RecursionError:
             raise EvaluationAborted(_TOO_DEEP) from None
 

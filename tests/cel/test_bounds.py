@@ -111,6 +111,7 @@ def doubled(start: str, result: str, times: int = 60) -> str:
         doubled("[1, 2]", "sets.contains(LAST, LAST)", 18),
         doubled("['a', 'b']", "LAST.distinct().size() > 0", 18),
         doubled("[1, 2]", "'%s'.format([LAST]) == ''", 18),
+        "dyn(device).all(a, " * 20 + "true" + ")" * 20,
         "lists.range(100000000).size() > 0",
         "lists.range(1000).all(x, lists.range(1000).all(y, lists.range(1000).all(z, true)))",
         "'a'.replace('', '" + "b" * 5000 + "').replace('b', '" + "c" * 4000 + "').size() > 0",
