@@ -7,7 +7,6 @@ EvaluationError with cel-go's text.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Final
 
 from nodeward.base.duration import SECOND_NS
@@ -213,5 +212,3 @@ MODDABLE: Final = frozenset({int, Uint})
 NEGATABLE: Final = frozenset({int, float, bool, Duration})
 #: Types whose values receive functions by name, and answer `no such overload` to unknown ones.
 RECEIVERS: Final = frozenset({str, Timestamp, Duration})
-
-Binary = Callable[[Value, Value], Value]

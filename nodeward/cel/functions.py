@@ -5,7 +5,6 @@ Called by both planners for every call of a declared function that has no evalua
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -147,4 +146,3 @@ def _with_pattern(plan: CallPlan, pattern: Value) -> CallPlan:
 
 
 _REGEXES: Final = frozenset({"matches", "find", "findAll"})
-Runner = Callable[..., Value]

@@ -1,8 +1,8 @@
 """The syntax tree of an expression, after macros were expanded.
 
 Built by `parser.py` and `macros.py`, annotated by `checker.py`, read by the estimate and the planners. Every node has a
-number; the tree keeps, per number, where in the text it stands. A node never changes, except that the checker replaces
-names by their full form (`resolved`).
+number; the tree keeps, per number, where in the text it stands. Only the checker changes nodes: it replaces names by
+their full form.
 """
 
 from __future__ import annotations

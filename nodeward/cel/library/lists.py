@@ -51,8 +51,7 @@ def _slice(items: list[Value], start: int, end: int) -> list[Value]:
 
 def _flatten(items: Value, depth: int = 1) -> list[Value]:
     if not isinstance(items, list | tuple) or type(depth) is not int:
-        suffix = "flatten()"
-        raise EvaluationError(f"no such overload: {type_of_value(items)}.{suffix}")
+        raise EvaluationError(f"no such overload: {type_of_value(items)}.flatten()")
     if depth < 0:
         raise EvaluationError("level must be non-negative")
     result: list[Value] = []
