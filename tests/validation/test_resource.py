@@ -478,6 +478,44 @@ def test_a_new_slice_does_not_skip_without_the_gate() -> None:
             'spec.selectors[1].cel.expression: Invalid value: "(": compilation failed: ERROR: <input>:1:2: '
             "Syntax error: ...",
         ),
+        case(
+            "selectors give a bool, in time",
+            {
+                "spec.selectors": [
+                    *_selector("device.driver"),
+                    *_selector("device.capacity['a'].b > 1"),
+                    *_selector("lists.range(1000).all(x, lists.range(1000).all(y, x + y >= 0))"),
+                    *_selector("int('x') == 1"),
+                    *_selector("a" * 10241),
+                ]
+            },
+            'spec.selectors[0].cel.expression: Invalid value: "device.driver": must evaluate to bool or the unknown '
+            "type, not string",
+            "spec.selectors[1].cel.expression: Invalid value: \"device.capacity['a'].b > 1\": compilation failed: "
+            "ERROR: <input>:1:24: found no matching overload for '_>_' applied to '(kubernetes.Quantity, int)'...",
+            "spec.selectors[2].cel.expression: Forbidden: too complex, exceeds cost limit",
+            "spec.selectors[3].cel.expression: Internal error: program instantiation failed: type conversion error "
+            "from 'string' to 'int'",
+            "spec.selectors[4].cel.expression: Too long: may not be more than 10240 bytes",
+        ),
+        case(
+            "lists of attributes have a gate",
+            {"spec.selectors": _selector("device.attributes['a'].b.exists(x, x == 1)")},
+            "spec.selectors[0].cel.expression: Invalid value: \"device.attributes['a'].b.exists(x, x == 1)\": "
+            "compilation failed: ERROR: <input>:1:23: expression of type 'any' cannot be range of a comprehension...",
+        ),
+        case(
+            "and are expressions with it",
+            {"spec.selectors": _selector("device.attributes['a'].b.includes(1)")},
+            gates=("DRAListTypeAttributes",),
+        ),
+        case(
+            "shared devices have a gate too",
+            {"spec.selectors": _selector("device.allowMultipleAllocations")},
+            'spec.selectors[0].cel.expression: Invalid value: "device.allowMultipleAllocations": '
+            "compilation failed: ERROR: <input>:1:7: undefined field 'allowMultipleAllocations'...",
+            off=("DRAConsumableCapacity",),
+        ),
         case("a class can stand for a resource", {"spec.extendedResourceName": "example.com/gpu"}),
         case(
             "but not for one of Kubernetes' own",

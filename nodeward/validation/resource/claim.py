@@ -21,9 +21,8 @@ from nodeward.api.resource_v1 import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from nodeward.base.fielderror import FieldError, forbidden, invalid, late, not_supported, required
+from nodeward.base.fielderror import FieldError, invalid, late, not_supported, required
 from nodeward.base.fieldpath import ROOT, FieldPath
-from nodeward.cel.device import COST_LIMIT
 from nodeward.rules.names import dns_subdomain
 from nodeward.validation.checks import (
     check_immutable,
@@ -33,7 +32,11 @@ from nodeward.validation.checks import (
 )
 from nodeward.validation.kinds import Step, changed, kind, made
 from nodeward.validation.pod.volume_claim import validate_template_metadata
-from nodeward.validation.resource.cel import validate_derived_expression, validate_selector_expression
+from nodeward.validation.resource.cel import (
+    validate_derived_expression,
+    validate_selector_expression,
+    validate_total_cost,
+)
 from nodeward.validation.resource.names import (
     validate_driver_declared,
     validate_fully_qualified,
@@ -50,9 +53,6 @@ CONFIG_LIMIT: Final = 32
 _SUBREQUESTS_LIMIT: Final = 8
 _PARAMETERS_LIMIT: Final = 10 * 1024
 _ONE_REQUEST: Final = "exactly one of `exactly` or `firstAvailable` is required"
-_TOO_COSTLY: Final = (
-    "too complex, total cost of derived attribute CEL expressions in the claim exceeds cost limit"
-)
 _NO_REQUEST: Final = (
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 )
@@ -113,9 +113,7 @@ def validate_device_claim(claim: DeviceClaim, path: FieldPath, ctx: Context) -> 
     )
     errors += validate_list(claim.constraints, REQUESTS_LIMIT, constraint, path.child("constraints"))
     errors += validate_list(claim.config, CONFIG_LIMIT, config, path.child("config"))
-    if derived.cost > COST_LIMIT:
-        errors.append(forbidden(path, _TOO_COSTLY))
-    return errors
+    return errors + validate_total_cost(derived.cost, path)
 
 
 def _request(
