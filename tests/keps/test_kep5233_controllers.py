@@ -52,7 +52,7 @@ def test_bypass_tells_one_warning_on_the_node_and_the_node_takes_pods() -> None:
             await each.pass_time(10)
             assert await each.said("gated-0", CNI) == ("Unknown", "TimeoutExceeded")
             assert (await where(each, "p"), await each.marks("gated-0")) == ("gated-0", [])
-            await each.pass_time(3600)
+            await each.pass_time(3000)
             ((kind, _, message),) = await each.events("gated-0", "ReadinessGateBypassed")
             assert kind == "Warning"
             assert message.startswith(f"Node gated-0 gave up its readiness gate {CNI} (TimeoutExceeded")
