@@ -170,6 +170,10 @@ CONSUMERS = {
     "nodeward/rules/devices/allocator.py": {"DraOptionalNodePreparation"},
     "nodeward/rules/devices/node_operations.py": {"DRAOptionalNodeOperations", "DraOptionalNodePreparation"},
     "nodeward/scheduler/plugins/dynamic_resources.py": {"DraOptionalNodePreparation"},
+    "nodeward/scheduler/plugins/dra/node_fits.py": {
+        "DRAOptionalNodeOperations",
+        "DraOptionalNodePreparation",
+    },
 }
 
 
