@@ -212,17 +212,6 @@ class Server:
         found, self.watchdog.longest_held_seconds = self.watchdog.longest_held_seconds, 0.0
         return found
 
-    def hold(self, seconds: float) -> None:
-        """Compute on the event loop's thread for a while."""
-
-        async def held() -> None:
-            until = self.clock.monotonic_ns() + int(seconds * 1e9)
-            while self.clock.monotonic_ns() < until:
-                pass
-
-        assert self._loop is not None
-        asyncio.run_coroutine_threadsafe(held(), self._loop).result(PATIENCE_SECONDS)
-
     def buffered(self) -> int:
         """Bytes the server holds for peers that have not taken them."""
         return self._on_loop(lambda server: sum(connection.buffered for connection in server.connections))
