@@ -23,6 +23,7 @@ from nodeward.controllers.controller import ControllerDescriptor
 from nodeward.controllers.cronjob.controller import CronJobController
 from nodeward.controllers.daemonset.controller import DaemonSetController
 from nodeward.controllers.deployment.controller import DeploymentController
+from nodeward.controllers.device_taint_eviction import controller as device_taint_eviction
 from nodeward.controllers.job.controller import JobController
 from nodeward.controllers.node_lifecycle.controller import NodeLifecycleController
 from nodeward.controllers.readiness_rules.controller import ReadinessRuleController
@@ -64,4 +65,5 @@ CONTROLLERS: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor("node-readiness-controller", ReadinessRuleController),
     ControllerDescriptor("taint-eviction-controller", TaintEvictionController, account="node-controller"),
+    ControllerDescriptor("device-taint-eviction-controller", device_taint_eviction.make),
 )

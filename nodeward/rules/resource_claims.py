@@ -3,7 +3,7 @@
 A pod names a claim, or a template from which one is generated for it; the generated name stands in the pod's status. A
 generated claim belongs to its pod only. Faults are the texts Kubernetes users know.
 
-Called by the scheduler, the ResourceClaim controller and the kubelet.
+Called by the scheduler, controllers and the kubelet.
 """
 
 from __future__ import annotations
@@ -53,6 +53,14 @@ def known_claim_names(pod: Pod) -> Iterator[str]:
             continue
         if name is not None:
             yield name
+
+
+def used_claim_names(pod: Pod) -> list[str]:
+    """Return the names of the pod's claims, that for extended resources included, of those that have a name by now."""
+    names = [*known_claim_names(pod)]
+    if pod.status.extended_resource_claim_status is not None:
+        names.append(pod.status.extended_resource_claim_status.resource_claim_name)
+    return names
 
 
 def belongs_to_pod(claim: ResourceClaim, pod: Pod) -> bool:

@@ -37,7 +37,7 @@ from nodeward.rules.resource_claims import (
     consumer_reference,
     is_generated,
     is_reserved_for,
-    known_claim_names,
+    used_claim_names,
 )
 
 WORKERS: Final = 16
@@ -344,12 +344,7 @@ def _has_claims(pod: Pod) -> bool:
 
 
 def _claim_keys(pod: Pod) -> Iterable[str]:
-    if not _has_claims(pod):
-        return ()
-    names = [*known_claim_names(pod)]
-    if pod.status.extended_resource_claim_status is not None:
-        names.append(pod.status.extended_resource_claim_status.resource_claim_name)
-    return [f"{pod.metadata.namespace}/{name}" for name in names]
+    return [f"{pod.metadata.namespace}/{name}" for name in used_claim_names(pod)]
 
 
 def _template_keys(pod: Pod) -> Iterable[str]:
