@@ -14,6 +14,8 @@ _PLUGIN: Final = "nodeward/scheduler/plugins/taint_toleration.py"
 _LOG: Final = "nodeward/scheduler/plugins/unreadable_taints.py"
 _EVICTION: Final = "nodeward/controllers/taint_eviction/deadlines.py"
 _EVICTOR: Final = "nodeward/controllers/taint_eviction/controller.py"
+_DEVICES: Final = "nodeward/controllers/device_taint_eviction/tainted_devices.py"
+_DEVICE_EVICTOR: Final = "nodeward/controllers/device_taint_eviction/controller.py"
 
 _COMPARED: Final = "return theirs < mine if operator == LESS else theirs > mine"
 
@@ -260,6 +262,34 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         "            return 0\n",
         "            continue\n",
         ("5471-T9",),
+    ),
+    Mutant(
+        "5471-device-eviction-ignores-numbers",
+        _DEVICE_EVICTOR,
+        'self._numeric = context.gates.enabled("TaintTolerationComparisonOperators")',
+        "self._numeric = False",
+        ("5471-T22",),
+    ),
+    Mutant(
+        "5471-device-eviction-ignores-its-gate",
+        _DEVICE_EVICTOR,
+        'self._numeric = context.gates.enabled("TaintTolerationComparisonOperators")',
+        "self._numeric = True",
+        ("5471-T22",),
+    ),
+    Mutant(
+        "5471-device-eviction-gives-no-seconds",
+        _DEVICES,
+        "min(seconds, default=0) * SECOND_NS",
+        "0 * min(seconds, default=0) * SECOND_NS",
+        ("5471-T22",),
+    ),
+    Mutant(
+        "5471-device-eviction-forgets-rules-that-change",
+        _DEVICE_EVICTOR,
+        "        if old.spec != new.spec:\n",
+        "        if old.spec.taint.effect != new.spec.taint.effect:\n",
+        ("5471-T22",),
     ),
     # -- the kubelet
     Mutant(
