@@ -287,8 +287,8 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(
         "5471-device-eviction-forgets-rules-that-change",
         _DEVICE_EVICTOR,
-        "        if old.spec != new.spec:\n",
-        "        if old.spec.taint.effect != new.spec.taint.effect:\n",
+        "        if old.spec != new.spec or",
+        "        if old.spec.taint.effect != new.spec.taint.effect or",
         ("5471-T22",),
     ),
     # -- the kubelet

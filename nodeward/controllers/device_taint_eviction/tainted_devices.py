@@ -6,7 +6,7 @@ shortest of the matching times counts, from when the taint was added, so that a 
 
 What must stay true: what is kept is in proportion to slices and tainted devices, not to all devices.
 
-Called by `controller`.
+Called by `controller` and `rule_status`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from nodeward.api.resource_v1 import (
     DeviceRequestAllocationResult,
@@ -122,6 +124,18 @@ def end_of_toleration(
             seconds.append(max(toleration.toleration_seconds, 0))
     added_ns = parse_rfc3339(taint.time_added) if taint.time_added is not None else 0
     return added_ns + min(seconds, default=0) * SECOND_NS
+
+
+def rule_evicts(rule: DeviceTaintRule, claim: ResourceClaim, *, numeric: bool) -> bool:
+    """Tell whether the rule's taint, with effect NoExecute, sooner or later evicts the users of a claim."""
+    if claim.status.allocation is None:
+        return False
+    taint, wanted = replace(rule.spec.taint, effect=NO_EXECUTE), rule.spec.device_selector
+    return any(
+        selects_device(wanted, each.driver, each.pool, each.device)
+        and end_of_toleration(taint, each.tolerations, numeric=numeric) is not None
+        for each in claim.status.allocation.devices.results
+    )
 
 
 def _evicting(slice_: ResourceSlice) -> dict[str, list[DeviceTaint]]:

@@ -11,6 +11,7 @@ Called by the eviction controllers for taints of nodes and of devices.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,13 +60,21 @@ class PendingEviction:
 
 
 class TimedEvictions:
-    def __init__(self, context: ControllerContext, pods: Informer[Pod], texts: EvictionTexts) -> None:
+    def __init__(
+        self,
+        context: ControllerContext,
+        pods: Informer[Pod],
+        texts: EvictionTexts,
+        on_deleted: Callable[[Pod], None] | None = None,
+    ) -> None:
+        """`on_deleted` is called with every pod that was evicted."""
         self._client = context.client
         self._clock = context.clock
         self._recorder = context.recorder
         self._has_generation = context.gates.enabled("PodObservedGenerationTracking")
         self._pods = pods
         self._texts = texts
+        self._on_deleted = on_deleted
         self._leaving: dict[PodKey, PendingEviction] = {}
         self._queue: WorkQueue[PodKey] = WorkQueue(context.clock, name=texts.queue)
         prefix = texts.metric_prefix
@@ -141,6 +150,8 @@ class TimedEvictions:
         leaving.is_deleted = True
         self._deletions.inc()
         self._latency.observe((self._clock.monotonic_ns() - leaving.stay.end_ns) / SECOND_NS)
+        if self._on_deleted is not None:
+            self._on_deleted(pod)
         return None
 
     async def _mark(self, pod: Pod) -> None:

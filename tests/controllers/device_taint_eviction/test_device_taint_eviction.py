@@ -325,3 +325,59 @@ def test_a_claim_with_several_devices_goes_with_the_first() -> None:
         assert await pods(world) == []
 
     played(main)
+
+
+async def in_progress(world: Cluster, name: str = "rule") -> tuple[str, str, str]:
+    """Status, reason and message of a rule's condition."""
+    found = await world.client.get(DeviceTaintRule, name)
+    [condition] = found.status.conditions
+    assert condition.type == "EvictionInProgress"
+    assert condition.observed_generation == found.metadata.generation
+    return condition.status, condition.reason, condition.message
+
+
+def test_a_rule_says_how_many_pods_have_to_go_and_how_many_went() -> None:
+    async def main(world: Cluster) -> None:
+        await publish(world)
+        await run_pod(world, "p", result("d0", {**FOR_EVER, "tolerationSeconds": 60}))
+        await run_pod(world, "q", result("d1", {**FOR_EVER, "tolerationSeconds": 30}))
+        await run_pod(world, "tolerant", result("d0", FOR_EVER))
+        await world.client.create(rule())
+        await world.pass_time(1)
+        pending = "2 pods need to be evicted in 1 namespace."
+        assert await in_progress(world) == ("True", "PodsPendingEviction", pending)
+        await world.pass_time(45)
+        pending = "1 pod needs to be evicted in 1 namespace. 1 pod evicted since starting the controller."
+        assert await in_progress(world) == ("True", "PodsPendingEviction", pending)
+        await world.pass_time(30)
+        went = "2 pods evicted since starting the controller."
+        assert await in_progress(world) == ("False", "Completed", went)
+
+    played(main)
+
+
+def test_a_rule_without_effect_says_what_would_happen() -> None:
+    async def main(world: Cluster) -> None:
+        await publish(world)
+        await run_pod(world, "p", result("d0"))
+        await run_pod(world, "tolerant", result("d1", FOR_EVER))
+        await world.client.create(rule(effect="None"))
+        await world.client.create(rule("other", effect="NoSchedule"))
+        await world.client.create(rule("idle", driver="other.example.com"))
+        await world.pass_time(1)
+        assert await in_progress(world) == (
+            "False",
+            "NoEffect",
+            "2 published devices selected. 2 allocated devices selected. 1 pod would be evicted in 1 namespace if the "
+            "effect was NoExecute. This information will not be updated again. Recreate the DeviceTaintRule to trigger "
+            "an update.",
+        )
+        other = "Eviction only happens for the NoExecute effect."
+        assert await in_progress(world, "other") == ("False", "OtherEffect", other)
+        assert await in_progress(world, "idle") == ("False", "NotStarted", "")
+        version = (await world.client.get(DeviceTaintRule, "idle")).metadata.resource_version
+        await world.pass_time(1000)
+        assert await pods(world) == ["p", "tolerant"]
+        assert (await world.client.get(DeviceTaintRule, "idle")).metadata.resource_version == version
+
+    played(main)
