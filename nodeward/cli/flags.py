@@ -269,9 +269,15 @@ def _tolerations(parser: argparse.ArgumentParser) -> None:
 
 
 def _cpus(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "node", nargs="?", default="", metavar="NODE", help="the node (default: a line for each)"
-    )
+    _of_a_node(parser, "a line for each")
+
+
+def _devices(parser: argparse.ArgumentParser) -> None:
+    _of_a_node(parser, "all")
+
+
+def _of_a_node(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument("node", nargs="?", default="", metavar="NODE", help=f"the node (default: {default})")
     connection_flags(parser)
     parser.add_argument(
         "-o", "--output", choices=("text", "json"), default="text", help="how to print the answer"
@@ -440,6 +446,15 @@ COMMANDS: Final = (
         _cpus,
         "Show the CPUs of a node: sockets, NUMA nodes and cores, the owner of each CPU, and\n"
         "which CPUs are held in a scale-down delay, until when. Nothing is changed.",
+    ),
+    Command(
+        "devices",
+        "show the devices of DRA drivers and who has them",
+        "nodeward.cli.devices",
+        _devices,
+        "Show the pools and devices of DRA drivers, on one node or all: generation, slices,\n"
+        "taints, and which claims and pods have each device or a share of it. For any\n"
+        "cluster; nothing in it is changed.",
     ),
     Command(
         "dra-driver",

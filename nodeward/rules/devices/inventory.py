@@ -7,7 +7,7 @@ gives devices. Which node sees which slices is decided by the slice, or by each 
 What must stay true: the order of devices depends on names only (driver, pool, slice, then the order in the slice; pools
 with binding conditions last), so the same slices give the same allocation whatever order they became known in.
 
-Called by the allocator and whoever explains it; calls `affinity` for node selectors.
+Called by the allocator and whoever explains it or shows devices; calls `affinity` for node selectors.
 """
 
 from __future__ import annotations
@@ -185,6 +185,13 @@ class Inventory:
         self._known[name] = labels, found
         return found
 
+    def with_slices(self, node: Node | None = None) -> list[tuple[VisiblePool, Sequence[SliceDevices]]]:
+        """Return the pools of a node, by name, with the slices that count; without a node, as if one saw all slices."""
+        everything = (each for slices in self._by_pool.values() for each in slices)
+        seen = self._newest(everything) if node is None else self._visible(node)
+        found = ((self._pool(id_, slices), slices) for id_, slices in sorted(seen.items()))
+        return [(pool, slices) for pool, slices in found if pool is not None]
+
     def device(self, id_: DeviceID) -> PoolDevice | None:
         """Return a device of any slice, whatever its generation; None if there is none of this name."""
         if self._by_id is None:
@@ -230,9 +237,14 @@ class Inventory:
 
     def _visible(self, node: Node) -> dict[PoolID, list[SliceDevices]]:
         """Return the slices that the node sees, of the newest generation among them."""
+        candidates = (*self._local.get(node.metadata.name, ()), *self._shared)
+        return self._newest(each for each in candidates if each.is_on(node))
+
+    def _newest(self, slices: Iterable[SliceDevices]) -> dict[PoolID, list[SliceDevices]]:
+        """Return, by pool, the usable ones of these slices that are of the newest generation."""
         found: dict[PoolID, list[SliceDevices]] = {}
-        for each in (*self._local.get(node.metadata.name, ()), *self._shared):
-            if not each.is_usable(self._features) or not each.is_on(node):
+        for each in slices:
+            if not each.is_usable(self._features):
                 continue
             siblings = found.setdefault(each.pool, [])
             if siblings and siblings[0].generation < each.generation:
