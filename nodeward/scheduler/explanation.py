@@ -30,6 +30,7 @@ from nodeward.scheduler.framework.context import PluginContext, make_plugin, nam
 from nodeward.scheduler.framework.listers import Listers
 from nodeward.scheduler.framework.plugin import (
     CycleState,
+    ExplainedFilterPlugin,
     NotedFilterPlugin,
     Plugin,
     PreEnqueuePlugin,
@@ -208,7 +209,7 @@ def _verdicts(
         if answer is None:
             continue
         rejected = rows[answer.which >= 0]
-        notes = _notes(part, cycle.pod, table, rejected)
+        notes = _notes(part, cycle, table, rejected)
         reasons = answer.which[answer.which >= 0].tolist()
         for row, which, told in zip(rejected.tolist(), reasons, notes, strict=True):
             found[row].append(PluginRejection.of(answer.reasons[which], part.name, told))
@@ -220,11 +221,14 @@ def _verdicts(
     return found
 
 
-def _notes(part: PluginPart, pod: PodView, table: NodeTable, rows: Ints) -> list[tuple[str, ...]]:
+def _notes(part: PluginPart, cycle: CycleState, table: NodeTable, rows: Ints) -> list[tuple[str, ...]]:
     """Per row that a plugin rejected, what it can tell beside the reason."""
-    if not isinstance(part.plugin, NotedFilterPlugin):
+    if isinstance(part.plugin, NotedFilterPlugin):
+        notes = part.plugin.rejection_notes(cycle.pod, table, rows)
+    elif isinstance(part.plugin, ExplainedFilterPlugin):
+        notes = part.plugin.explain_rows(cycle, table, rows)
+    else:
         return [()] * len(rows)
-    notes = part.plugin.rejection_notes(pod, table, rows)
     return [notes.texts[which] for which in notes.which.tolist()]
 
 

@@ -187,3 +187,83 @@ def test_json_has_every_node_and_its_scores() -> None:
     found = json.loads(as_json(many()))
     assert len(found["nodes"]) == FEW_NODES + 9
     assert found["nodes"][-1] == {"name": "ok8", "fits": True, "score": 8, "scores": {"ImageLocality": 8}}
+
+
+DEVICES = "/apis/resource.k8s.io/v1"
+DRIVER = "gpu.example.com"
+
+
+def test_a_claim_that_cannot_be_allocated_is_explained_device_by_device(
+    cluster: Cluster, why: Asking
+) -> None:
+    taints = [{"key": "broken", "effect": "NoSchedule"}]
+    devices = [{"name": "d0", "taints": taints}, {"name": "d1"}, {"name": "d2"}]
+    pool = {"name": "alpha", "generation": 1, "resourceSliceCount": 1}
+    only = [{"cel": {"expression": "device.attributes['gpu.example.com'].?model.orValue('') == 'A'"}}]
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    claims = f"{DEVICES}/namespaces/default/resourceclaims"
+    for path, each in (
+        (
+            f"{DEVICES}/resourceslices",
+            {
+                "metadata": {"name": "s"},
+                "spec": {"driver": DRIVER, "pool": pool, "nodeName": "alpha", "devices": devices},
+            },
+        ),
+        (f"{DEVICES}/deviceclasses", {"metadata": {"name": "gpu"}}),
+        (
+            claims,
+            {
+                "metadata": {"name": "any"},
+                "spec": {"devices": {"requests": [{"name": "r", "exactly": {**exactly, "count": 2}}]}},
+            },
+        ),
+        (
+            claims,
+            {
+                "metadata": {"name": "model"},
+                "spec": {"devices": {"requests": [{"name": "r", "exactly": {**exactly, "selectors": only}}]}},
+            },
+        ),
+        (
+            claims,
+            {
+                "metadata": {"name": "taken"},
+                "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
+            },
+        ),
+        (PODS, pod("pair", resourceClaims=[{"name": "g", "resourceClaimName": "any"}])),
+        (PODS, pod("choosy", resourceClaims=[{"name": "g", "resourceClaimName": "model"}])),
+        (PODS, pod("user", resourceClaims=[{"name": "g", "resourceClaimName": "taken"}])),
+    ):
+        status, answer = cluster.call("POST", path, each)
+        assert status == 201, answer
+    result = {"request": "r", "driver": DRIVER, "pool": "alpha", "device": "d1"}
+    fields = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["alpha"]}]}]
+    allocation = {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": fields}}
+    _, taken = cluster.call("GET", f"{claims}/taken")
+    taken["status"] = {"allocation": allocation}
+    status, answer = cluster.call("PUT", f"{claims}/taken/status", taken)
+    assert status == 200, answer
+
+    _, out, _ = why("default/pair")
+    assert [" ".join(line.split()) for line in out.splitlines()[3:6]] == [
+        "alpha DynamicResources claim default/any, request r: wants 2 devices, can have 1 of 3 no help",
+        "DynamicResources claim default/any, request r: 1 in use by default/taken (d1) no help",
+        "DynamicResources claim default/any, request r: 1 with the untolerated taint broken:NoSchedule (d0) no help",
+    ]
+    assert "claim default/any, request r: wants 2 devices, can have 0 of 0" in out
+    _, out, _ = why("default/choosy", "-o", "json")
+    nodes = {each["name"]: each for each in json.loads(out)["nodes"]}
+    [verdict] = nodes["alpha"]["rejectedBy"]
+    assert verdict["reasons"] == ["cannot allocate all claims"]
+    assert verdict["notes"][1] == (
+        "claim default/model, request r: 3 not selected by selector #0 of claim default/model: "
+        "device.attributes['gpu.example.com'].?model.orValue('') == 'A' (d0, d1, d2)"
+    )
+    _, out, _ = why("default/user", "-o", "json")
+    nodes = {each["name"]: each for each in json.loads(out)["nodes"]}
+    assert nodes["alpha"]["fits"]
+    assert nodes["beta"]["rejectedBy"][-1]["notes"] == [
+        "claim default/taken is allocated, and not for this node: resourceclaim not available on the node"
+    ]

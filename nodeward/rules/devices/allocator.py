@@ -23,6 +23,7 @@ from nodeward.rules.devices.capacity import CapacityError, fits_capacity
 from nodeward.rules.devices.constraints import ClaimConstraint, make_constraint, published_attribute
 from nodeward.rules.devices.device_id import DeviceID
 from nodeward.rules.devices.errors import AllocationError
+from nodeward.rules.devices.exclusions import DeviceExclusions, DeviceHolders
 from nodeward.rules.devices.expressions import (
     DeviceExpressions,
     derive,
@@ -97,11 +98,7 @@ class PodAllocator:
         self, node: Node, budget: SearchBudget, new_share_id: Callable[[], str]
     ) -> Allocated | NoDevices:
         """Find devices for all claims on a node."""
-        pools = self._inventory.on(node)
-        claims = [self._prepared(number, node, pools) for number in range(len(self._claims))]
-        trials = TrialDevices(
-            node, [each.constraints for each in claims], self._names, self._in_use, self._features
-        )
+        pools, claims, trials = self._on(node)
 
         def selects(claim: int, request: RequestToAllocate, device: PoolDevice) -> bool:
             return self._selects(claim, request, device, node)
@@ -131,6 +128,35 @@ class PodAllocator:
             if request.is_choice
         )
         return Allocated(results, tuple(map(tuple, alternatives)), preference)
+
+    def explain(self, node: Node, budget: SearchBudget, holders: DeviceHolders) -> tuple[str, ...]:
+        """Say, for people, what keeps the claims from the devices of a node that `allocate` found nothing on.
+
+        Nothing is said of errors, which speak for themselves. `SearchLimitReached`: there are too many devices.
+        """
+        try:
+            pools, claims, trials = self._on(node)
+        except AllocationError:
+            return ()
+
+        def unselected(claim: int, request: RequestToAllocate, device: PoolDevice) -> str:
+            return self._unselected(claim, request, device, node)
+
+        names = [
+            (name, claim.spec.devices.constraints)
+            for name, claim in zip(self._names, self._claims, strict=True)
+        ]
+        return DeviceExclusions(names, claims, pools, trials, unselected, holders, budget).lines()
+
+    def pools_of(self, node: Node) -> NodePools:
+        """Return the pools of a node: the same object for nodes that see the same devices."""
+        return self._inventory.on(node)
+
+    def _on(self, node: Node) -> tuple[NodePools, list[ClaimOnNode], TrialDevices]:
+        pools = self._inventory.on(node)
+        claims = [self._prepared(number, node, pools) for number in range(len(self._claims))]
+        constraints = [each.constraints for each in claims]
+        return pools, claims, TrialDevices(node, constraints, self._names, self._in_use, self._features)
 
     def _nothing(self, pools: NodePools, trials: TrialDevices) -> NoDevices:
         if pools.has_invalid:
@@ -220,6 +246,23 @@ class PodAllocator:
             and selects_device(self._expressions, request.selectors, device, f"claim {self._names[number]}")
             and device.is_on(node)
         )
+
+    def _unselected(self, number: int, request: RequestToAllocate, device: PoolDevice, node: Node) -> str:
+        """Say why a request does not select a device; "" if it does."""
+        if self._selects(number, request, device, node):
+            return ""
+        class_ = request.device_class
+        for owner, selectors in (
+            (f"class {class_.metadata.name}", class_.spec.selectors),
+            (f"claim {self._names[number]}", request.selectors),
+        ):
+            for place, selector in enumerate(selectors):
+                if not selects_device(self._expressions, [selector], device, owner):
+                    text = selector.cel.expression if selector.cel is not None else ""
+                    return f"not selected by selector #{place} of {owner}: {text}"
+        if not device.is_on(node):
+            return "not on this node"
+        return "with binding conditions, which are disabled"
 
     def _attribute(self, request: RequestToAllocate, device: PoolDevice, name: str) -> DeviceAttribute | None:
         expression = request.derived.get(name)

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Final
 
 from nodeward.api.core_v1.node import Node
+from nodeward.api.resource_v1 import DeviceTaint
 from nodeward.base.quantity import Quantity
 from nodeward.rules.devices.allocator_features import AllocatorFeatures, NodeOperations
 from nodeward.rules.devices.capacity import CapacityError, consumed_capacity, fits_capacity
@@ -27,6 +28,17 @@ from nodeward.rules.devices.inventory import PoolDevice, VisiblePool
 from nodeward.rules.devices.node_operations import can_skip
 from nodeward.rules.devices.requests import RequestToAllocate
 from nodeward.rules.taints import blocking_taint
+
+
+class DeviceCheck(Enum):
+    """What a device is checked against before it is taken; whoever explains a refusal asks which."""
+
+    FREE = "free"
+    NODE_OPERATIONS = "node operations"
+    COUNTERS = "counters"
+    TAINTS = "taints"
+    CONSTRAINTS = "constraints"
+    CAPACITY = "capacity"
 
 
 class NodeOperationsRefusal(Enum):
@@ -87,6 +99,11 @@ class TrialDevices:
         self._counters: Final[dict[PoolID, PoolCounters]] = {}
         self.chosen: Final[list[list[ChosenDevice]]] = [[] for _ in names]
         self.refusals: Final[set[NodeOperationsRefusal]] = set()
+        #: after a refusal: the check that the device failed
+        self.failed = DeviceCheck.FREE
+        #: after a refusal because of them: the taint, and the place of the constraint in the claim
+        self.blocking: DeviceTaint | None = None
+        self.violated = 0
 
     def is_free(self, claim: int, request: RequestToAllocate, device: PoolDevice) -> bool:
         """Tell whether nobody has the device whole. Admin access minds only the claim itself."""
@@ -124,23 +141,29 @@ class TrialDevices:
 
         `is_required`: the request fails without it; a constraint against it is then an error.
         """
-        if not self.is_free(claim, request, device) or not self._may_skip_operations(device):
+        if not self.is_free(claim, request, device):
+            self.failed = DeviceCheck.FREE
+            return None
+        if not self._may_skip_operations(device):
+            self.failed = DeviceCheck.NODE_OPERATIONS
             return None
         is_share = device.allows_many and self._features.consumable_capacity
         trial = Trial(claim, request, device, pool, is_share=is_share)
         if device.consumes and not self._take_counters(trial):
+            self.failed = DeviceCheck.COUNTERS
             return None
-        numeric = self._features.numeric_tolerations
-        if (
-            device.taints
-            and self._features.device_taints
-            and blocking_taint(device.taints, request.tolerations, numeric=numeric) is not None
-        ):
-            self.undo(trial)
-            return None
+        if device.taints and self._features.device_taints:
+            numeric = self._features.numeric_tolerations
+            self.blocking = blocking_taint(device.taints, request.tolerations, numeric=numeric)
+            if self.blocking is not None:
+                self.failed = DeviceCheck.TAINTS
+                self.undo(trial)
+                return None
         if not self._obeys_constraints(trial, is_required=is_required):
+            self.failed = DeviceCheck.CONSTRAINTS
             return None
         if is_required and not self.has_capacity(claim, request, device):
+            self.failed = DeviceCheck.CAPACITY
             self.undo(trial)
             return None
         self._record(trial)
@@ -193,6 +216,7 @@ class TrialDevices:
         request, device = trial.request, trial.device
         for constraint in self._constraints[trial.claim]:
             if not constraint.add(request, device):
+                self.violated = trial.constraints
                 self.undo(trial)
                 if is_required:
                     where = f"claim {self._names[trial.claim]}, request {request.name}"

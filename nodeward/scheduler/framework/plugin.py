@@ -180,6 +180,14 @@ class NotedFilterPlugin(ColumnFilterPlugin):
         """Say what exactly it has against rows that its `filter_rows` rejected. Asked when a failure is told."""
 
 
+class ExplainedFilterPlugin(ColumnFilterPlugin):
+    """A filter that can tell more of nodes it rejected than events can say. Only asked by who explains a pod."""
+
+    @abstractmethod
+    def explain_rows(self, cycle: CycleState, table: NodeTable, rows: Ints) -> RejectionNotes:
+        """Say what exactly it has against rows that its `filter_rows` rejected in this cycle."""
+
+
 class RowFilterPlugin(ColumnFilterPlugin):
     """A filter that answers quickly for one row. Pods with equal keys share its answers."""
 

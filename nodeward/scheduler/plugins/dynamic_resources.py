@@ -37,10 +37,10 @@ from nodeward.rules.resource_claims import ClaimReferenceError, is_reserved_for
 from nodeward.scheduler.framework.context import PluginContext
 from nodeward.scheduler.framework.events import ClusterEventWithHint
 from nodeward.scheduler.framework.plugin import (
-    ColumnFilterPlugin,
     ColumnScorePlugin,
     CycleState,
     EnqueueExtensions,
+    ExplainedFilterPlugin,
     PostFilterPlugin,
     PostFilterResult,
     PreBindPlugin,
@@ -48,6 +48,7 @@ from nodeward.scheduler.framework.plugin import (
     PreFilterPlugin,
     PreScorePlugin,
     RejectedRows,
+    RejectionNotes,
     ReservePlugin,
     ScoreExtensions,
     StatefulPlugin,
@@ -55,6 +56,7 @@ from nodeward.scheduler.framework.plugin import (
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import SKIP, SUCCESS, Status, failed, unresolvable, unschedulable
 from nodeward.scheduler.plugins.dra.binding_conditions import BindingConditions
+from nodeward.scheduler.plugins.dra.claim_explainer import ClaimExplainer
 from nodeward.scheduler.plugins.dra.claim_hints import ClaimHints
 from nodeward.scheduler.plugins.dra.claim_writes import ClaimWriteError, ClaimWriter
 from nodeward.scheduler.plugins.dra.device_state import DeviceState
@@ -79,7 +81,7 @@ UNDECLARED_FEATURE: Final = unresolvable(UNDECLARED)
 class DynamicResources(
     PreEnqueuePlugin,
     PreFilterPlugin,
-    ColumnFilterPlugin,
+    ExplainedFilterPlugin,
     PostFilterPlugin,
     PreScorePlugin,
     ColumnScorePlugin,
@@ -100,6 +102,7 @@ class DynamicResources(
         self._features = AllocatorFeatures.of(context.gates)
         is_checked = context.gates.enabled(NODE_DECLARED_FEATURES_GATE)
         self._checks_features = is_checked and FEATURE.matters_in(context.version)
+        self._listers = context.listers
         self._state = DeviceState.of(context, self._features)
         state = self._state
         self._finder = PodClaimFinder(
@@ -175,19 +178,29 @@ class DynamicResources(
         """Say whether the node can use the claims that are allocated, and has devices for the others."""
         verdict = SUCCESS
         for place, claim, allocation in state.allocated:
-            selector = allocation.node_selector
-            if selector is not None and not selects(selector, node):
-                verdict = NOT_AVAILABLE
-            elif not self._skips(allocation, node):
-                verdict = UNDECLARED_FEATURE
-            elif self._conditions is None or self._conditions.may_become_true(claim):
-                continue
-            else:
-                verdict = NOT_AVAILABLE
-            state.unavailable[place] = None
+            fault = self._judge_allocated(claim, allocation, node)
+            if not fault.is_success:
+                verdict = fault
+                state.unavailable[place] = None
         if not verdict.is_success or state.allocator is None:
             return verdict
         return self._judge_devices(state.allocator, node, SearchBudget(ATTEMPT_BUDGET))[0]
+
+    def _judge_allocated(self, claim: ResourceClaim, allocation: AllocationResult, node: Node) -> Status:
+        selector = allocation.node_selector
+        if selector is not None and not selects(selector, node):
+            return NOT_AVAILABLE
+        if not self._skips(allocation, node):
+            return UNDECLARED_FEATURE
+        may_be = self._conditions is None or self._conditions.may_become_true(claim)
+        return SUCCESS if may_be else NOT_AVAILABLE
+
+    def explain_rows(self, cycle: CycleState, table: NodeTable, rows: NDArray[np.int64]) -> RejectionNotes:
+        state: PodClaimState = cycle.data[self.name]
+        explainer = ClaimExplainer(state, self._listers, self._judge_allocated)
+        return RejectionNotes(
+            np.arange(len(rows)), [explainer.notes(table.view(row).node) for row in rows.tolist()]
+        )
 
     def _skips(self, allocation: AllocationResult, node: Node) -> bool:
         """Say whether the node can skip what the results of an allocation say (KEP-5945)."""
