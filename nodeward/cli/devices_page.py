@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 import msgspec
@@ -23,9 +24,11 @@ from nodeward.rules.devices.in_use import DevicesInUse
 from nodeward.rules.devices.inventory import Inventory, PoolDevice, SliceDevices, VisiblePool
 from nodeward.rules.devices.taint_rules import with_taint_rules
 
-#: Devices, and claims of one device, that the text lists. JSON has all.
+#: Lines of devices, and claims of one device, that the text has. JSON has all.
 MOST_LINES: Final = 400
 MOST_HOLDERS: Final = 10
+#: With more devices than this that nobody has and that are alike, they share a line.
+FEW_ALIKE: Final = 8
 #: Taints named in one cell.
 _MOST_TAINTS: Final = 3
 
@@ -139,14 +142,30 @@ def as_text(page: DevicesPage) -> str:
     """Format a table of pools and one of devices; the latter is cut where it gets long."""
     where = f"node {page.node} reaches" if page.node else "there are"
     parts = _pool_lines(page.pools) if page.pools else [f"{where} no devices"]
-    devices = [each for pool in page.pools for each in pool.devices] + list(page.lost)
-    if devices:
-        parts += ["", *_device_lines(devices[:MOST_LINES])]
-    left = devices[MOST_LINES:]
+    groups = _alike([*(each for pool in page.pools for each in pool.devices), *page.lost])
+    if groups:
+        parts += ["", *_device_lines(groups[:MOST_LINES])]
+    left = [each for group in groups[MOST_LINES:] for each in group]
     if left:
         held = sum(each.is_in_use for each in left)
-        parts.append(f"and {len(left)} more devices, {held} of them in use; name a node, or see -o json")
+        hint = "see -o json" if page.node else "name a node, or see -o json"
+        parts.append(f"and {len(left)} more devices, {held} of them in use; {hint}")
     return "\n".join([*parts, *(f"note: {note}" for note in page.notes)])
+
+
+def _alike(devices: Sequence[ShownDevice]) -> list[list[ShownDevice]]:
+    """Return the devices by line: many that nobody has, one after the other and alike, share one."""
+    found: list[list[ShownDevice]] = []
+    for (_, _, _, _, is_held), run in groupby(devices, lambda each: (*_cells(each), bool(each.holders))):
+        alike = list(run)
+        found += [[each] for each in alike] if is_held or len(alike) <= FEW_ALIKE else [alike]
+    return found
+
+
+def _cells(each: ShownDevice) -> tuple[str, str, str, str]:
+    """Return pool, node, taints and capacity as the table has them."""
+    taints = each.device.device.taints if each.device is not None else ()
+    return f"{each.id.driver}/{each.id.pool}", each.nodes, _taints(taints), _taken(each)
 
 
 def _pool_lines(pools: Sequence[ShownPool]) -> list[str]:
@@ -168,21 +187,17 @@ def _pool_lines(pools: Sequence[ShownPool]) -> list[str]:
     return aligned(lines)
 
 
-def _device_lines(devices: Sequence[ShownDevice]) -> list[str]:
+def _device_lines(groups: Sequence[Sequence[ShownDevice]]) -> list[str]:
     lines = [("POOL", "DEVICE", "NODE", "TAINTS", "CAPACITY TAKEN", "CLAIM (PODS)")]
-    for each in devices:
-        taints = each.device.device.taints if each.device is not None else ()
-        first = (
-            f"{each.id.driver}/{each.id.pool}",
-            each.id.device,
-            each.nodes,
-            _taints(taints),
-            _taken(each),
-        )
-        holders = [_holder(holder) for holder in each.holders[:MOST_HOLDERS]] or [""]
+    for group in groups:
+        each = group[0]
+        pool, node, taints, taken = _cells(each)
+        name = each.id.device if len(group) == 1 else f"{each.id.device} to {group[-1].id.device}"
+        holders = [_holder(holder) for holder in each.holders[:MOST_HOLDERS]]
         if len(each.holders) > MOST_HOLDERS:
             holders.append(f"and {len(each.holders) - MOST_HOLDERS} more claims")
-        for text in holders:
+        first = pool, name, node, taints, taken
+        for text in holders or [f"no claim ({len(group)} devices)" if len(group) > 1 else ""]:
             lines.append((*first, text))
             first = "", "", "", "", ""
     return aligned(lines)

@@ -12,7 +12,7 @@ import pytest
 from nodeward.api.resource_v1 import DeviceTaintRule, ResourceClaim
 from nodeward.base.errors import ConfigError
 from nodeward.cli.devices import gather
-from nodeward.cli.devices_page import MOST_HOLDERS, MOST_LINES, as_json, as_text, devices_page
+from nodeward.cli.devices_page import FEW_ALIKE, MOST_HOLDERS, MOST_LINES, as_json, as_text, devices_page
 from nodeward.cli.main import main as nodeward
 from nodeward.machinery.clock import VirtualClock
 from nodeward.machinery.virtual_loop import run_virtual
@@ -152,12 +152,27 @@ def test_the_text_is_bounded_however_many_devices_and_claims_there_are() -> None
     many = MOST_LINES + 100
     claims = [held_by(f"c{number:03}", "d0", shareID=SHARE_ID) for number in range(MOST_HOLDERS + 5)]
     claims.append(held_by("last", f"d{many - 1}"))
-    page = devices_page([slice_of(devices(many))], claims)
+    tainted = [
+        {"name": f"d{number}", "taints": [{"key": f"k{number}", "effect": "NoSchedule"}]}
+        for number in range(many)
+    ]
+    page = devices_page([slice_of(tainted)], claims)
     lines = as_text(page).splitlines()
     assert len(lines) == 3 + 1 + MOST_LINES + MOST_HOLDERS + 1
     assert lines[-1] == "and 100 more devices, 1 of them in use; name a node, or see -o json"
     assert any(line.strip() == "and 5 more claims" for line in lines)
     assert len(json.loads(as_json(page))["pools"][0]["devices"]) == many
+
+
+def test_many_devices_in_a_row_that_nobody_has_share_a_line() -> None:
+    page = devices_page([slice_of(devices(1000))], [held_by("c", "d1")])
+    assert [line.split()[1:] for line in as_text(page).splitlines()[4:]] == [
+        ["d0", "n1"],
+        ["d1", "n1", "default/c", "(no", "pod)"],
+        ["d2", "to", "d999", "n1", "no", "claim", "(998", "devices)"],
+    ]
+    few = devices_page([slice_of(devices(FEW_ALIKE))], [])
+    assert len(as_text(few).splitlines()) == 4 + FEW_ALIKE
 
 
 def test_the_command_asks_a_running_api_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,6 +42,7 @@ class _Excluded:
 
     devices: list[str] = field(default_factory=list)
     claims: dict[str, None] = field(default_factory=dict)
+    is_unselected: bool = False
 
 
 class DeviceExclusions:
@@ -140,9 +141,9 @@ class DeviceExclusions:
                     break
                 continue
             reason, claims = answer
-            group = excluded.setdefault(reason, _Excluded())
+            group = excluded.setdefault(reason, _Excluded(is_unselected=claims is None))
             group.devices.append(self._name(device))
-            group.claims.update(dict.fromkeys(claims))
+            group.claims.update(dict.fromkeys(claims or ()))
         if had == count:
             if keep is not None:
                 keep += trials
@@ -153,12 +154,12 @@ class DeviceExclusions:
 
     def _take(
         self, number: int, request: RequestToAllocate, device: PoolDevice, pool: VisiblePool
-    ) -> Trial | tuple[str, Sequence[str]]:
-        """Take a device, or say why not, and which claims have it."""
+    ) -> Trial | tuple[str, Sequence[str] | None]:
+        """Take a device, or say why not, and which claims have it; None: the request does not select it."""
         try:
             reason = self._unselected(number, request, device)
             if reason:
-                return _short(reason), ()
+                return _short(reason), None
             if self._trials.is_free(number, request, device) and not self._trials.has_capacity(
                 number, request, device
             ):
@@ -209,7 +210,11 @@ class DeviceExclusions:
             amount = "all devices that it selects"
         beside = " beside those given before" if others else ""
         lines = [f"{where}: wants {amount}, can have {had} of {total}{beside}"]
-        for reason, group in sorted(excluded.items(), key=lambda each: (-len(each[1].devices), each[0])):
+        # Devices that the request does not even select come last.
+        by_interest = sorted(
+            excluded.items(), key=lambda each: (each[1].is_unselected, -len(each[1].devices), each[0])
+        )
+        for reason, group in by_interest:
             by = f" by {_few([*group.claims])}" if group.claims else ""
             lines.append(f"{where}: {len(group.devices)} {reason}{by} ({_few(group.devices)})")
         return lines

@@ -98,6 +98,13 @@ def test_a_device_that_is_in_use_and_not_selected_is_not_said_to_be_in_use() -> 
     assert found[1:] == [f"{WHERE}: 1 not selected by selector #0 of claim default/c: model == A (d0)"]
 
 
+def test_devices_that_are_not_selected_come_last_however_many_there_are() -> None:
+    published = slice_of([model("d0", "B"), model("d1", "B"), model("d2", "A")])
+    found = explained(claim(exactly(selectors=selecting("model == A"))), published, [holding("a", "d2")])
+    assert found[1] == f"{WHERE}: 1 in use by default/a (d2)"
+    assert found[2].startswith(f"{WHERE}: 2 not selected")
+
+
 def test_untolerated_taints_are_named() -> None:
     taint = {"key": "broken", "value": "yes", "effect": "NoSchedule"}
     found = explained(claim(), slice_of(devices(1, taints=[taint])))
