@@ -23,7 +23,7 @@ from nodeward.api.core_v1.pod_phase import is_terminal
 from nodeward.features.declared import Version
 from nodeward.features.gates import Gates
 from nodeward.scheduler.cache.classes import PodClasses
-from nodeward.scheduler.cache.plugin_set import PluginPart, PluginSet
+from nodeward.scheduler.cache.plugin_set import PluginFailed, PluginPart, PluginSet
 from nodeward.scheduler.cache.table import NodeTable
 from nodeward.scheduler.fit_error import fit_error_message
 from nodeward.scheduler.framework.context import PluginContext, make_plugin, named
@@ -35,6 +35,7 @@ from nodeward.scheduler.framework.plugin import (
     Plugin,
     PreEnqueuePlugin,
     PreFilterNodes,
+    RejectedRows,
 )
 from nodeward.scheduler.framework.pod import PodView
 from nodeward.scheduler.framework.status import Code, Status, unresolvable
@@ -205,10 +206,21 @@ def _verdicts(
     for part in asked.filters:
         if part.name in silent or part.name in cycle.skipped_filters:
             continue
+        asked_about = rows
         answer = part.filter_rows(cycle, table, rows)
+        if answer is not None and _error(answer) is not None:
+            # The scheduler would ask only about nodes that nobody before has rejected.
+            asked_about = np.array([row for row, verdicts in found.items() if not verdicts], np.int64)
+            answer = part.filter_rows(cycle, table, asked_about)
         if answer is None:
             continue
-        rejected = rows[answer.which >= 0]
+        error = _error(answer)
+        if error is not None:
+            # An error about one node ends the attempt for all.
+            for verdicts in found.values():
+                verdicts.append(PluginRejection.of(error, part.name))
+            continue
+        rejected = asked_about[answer.which >= 0]
         notes = _notes(part, cycle, table, rejected)
         reasons = answer.which[answer.which >= 0].tolist()
         for row, which, told in zip(rejected.tolist(), reasons, notes, strict=True):
@@ -219,6 +231,12 @@ def _verdicts(
             if table.name_of(row) not in allowed and all(each.plugin != name for each in verdicts):
                 verdicts.append(elsewhere)
     return found
+
+
+def _error(answer: RejectedRows) -> Status | None:
+    """Return the error that a plugin gave to a row, if it did."""
+    given = (answer.reasons[which] for which in np.unique(answer.which).tolist() if which >= 0)
+    return next((status for status in given if status.code is Code.ERROR), None)
 
 
 def _notes(part: PluginPart, cycle: CycleState, table: NodeTable, rows: Ints) -> list[tuple[str, ...]]:
@@ -264,6 +282,9 @@ def _held(asked: _Asked, view: PodView) -> tuple[PluginRejection, ...]:
 def _failure(asked: _Asked, view: PodView, table: NodeTable) -> str:
     """What the scheduler would write into the pod's event."""
     classes = PodClasses(table, asked.plugins, asked.weights, asked.profile.disabled_points)
-    why = classes.diagnose(view)
+    try:
+        why = classes.diagnose(view)
+    except PluginFailed as error:
+        return str(error)
     before = why.before.message if why.before is not None else ""
     return fit_error_message(table.count, why.counts, pre_filter=before, notes=why.notes)

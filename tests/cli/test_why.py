@@ -200,6 +200,7 @@ def test_a_claim_that_cannot_be_allocated_is_explained_device_by_device(
     devices = [{"name": "d0", "taints": taints}, {"name": "d1"}, {"name": "d2"}]
     pool = {"name": "alpha", "generation": 1, "resourceSliceCount": 1}
     only = [{"cel": {"expression": "device.attributes['gpu.example.com'].?model.orValue('') == 'A'"}}]
+    wrong = [{"cel": {"expression": "device.attributes['gpu.example.com'].nothing == 'A'"}}]
     exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
     claims = f"{DEVICES}/namespaces/default/resourceclaims"
     for path, each in (
@@ -232,6 +233,16 @@ def test_a_claim_that_cannot_be_allocated_is_explained_device_by_device(
                 "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
             },
         ),
+        (
+            claims,
+            {
+                "metadata": {"name": "wrong"},
+                "spec": {
+                    "devices": {"requests": [{"name": "r", "exactly": {**exactly, "selectors": wrong}}]}
+                },
+            },
+        ),
+        (PODS, pod("wrong", resourceClaims=[{"name": "g", "resourceClaimName": "wrong"}])),
         (PODS, pod("pair", resourceClaims=[{"name": "g", "resourceClaimName": "any"}])),
         (PODS, pod("choosy", resourceClaims=[{"name": "g", "resourceClaimName": "model"}])),
         (PODS, pod("user", resourceClaims=[{"name": "g", "resourceClaimName": "taken"}])),
@@ -261,6 +272,11 @@ def test_a_claim_that_cannot_be_allocated_is_explained_device_by_device(
         "claim default/model, request r: 3 not selected by selector #0 of claim default/model: "
         "device.attributes['gpu.example.com'].?model.orValue('') == 'A' (d0, d1, d2)"
     )
+    _, out, _ = why("default/wrong")
+    text = "CEL runtime error: no such key: nothing"
+    assert out.startswith('running Filter plugin "DynamicResources": claim default/wrong: selector #0')
+    assert text in out
+    assert "fits" not in out
     _, out, _ = why("default/user", "-o", "json")
     nodes = {each["name"]: each for each in json.loads(out)["nodes"]}
     assert nodes["alpha"]["fits"]
