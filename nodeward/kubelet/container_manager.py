@@ -61,7 +61,7 @@ class ContainerManager(Protocol):
         ...
 
     def is_held(self, uid: str, container: str) -> bool:
-        """Whether a container still has CPUs that its new size does not include: its status shows the old size."""
+        """Whether a container does not have the CPUs of its new size yet: its status shows the old size."""
         ...
 
     def on_pods_known(self) -> None:

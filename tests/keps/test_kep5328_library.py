@@ -157,6 +157,7 @@ READERS = {
     "nodeward/apiserver/subresources/translating.py": "streams: the named direct consumer of WebSockets to the kubelet",
     "nodeward/rules/devices/taking.py": "devices: the named direct consumer of skipped node operations",
     "nodeward/scheduler/plugins/dynamic_resources.py": "the same, for claims that are allocated",
+    "nodeward/scheduler/plugins/dra/claim_explainer.py": "tells nodes apart that see the same devices, for why",
     "nodeward/scheduler/plugins/dra/node_fits.py": "tells nodes apart that see the same devices",
     "nodeward/autoscaler/templates.py": "copies the list of a node to the template of the next",
 }

@@ -138,9 +138,10 @@ def test_a_scale_up_is_shown_when_it_is_in_force() -> None:
         assert await scene.conditions() == {"PodResizeInProgress": ""}
         requested, _, allocated = await shown_cpu(scene)
         assert allocated == "4"
-        assert requested == "4", "its weight is"
+        assert requested == "2", "it does not have the new CPUs yet"
         await scene.after_pass()
         assert await scene.conditions() == {}
+        assert (await shown_cpu(scene))[0] == "4"
 
     play(act)
 

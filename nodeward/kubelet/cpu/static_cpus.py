@@ -192,9 +192,9 @@ class StaticCPUs:
     def is_held(self, uid: str, container: str) -> bool:
         applied = self.cpus.applied(uid, container)
         assigned = self.cpus.state.assigned(uid, container)
-        has_more = assigned is not None and applied is not None and not applied <= assigned
+        has_others = assigned is not None and applied is not None and applied != assigned
         resizing = self.cpus.resizing
-        return has_more or (resizing is not None and resizing.delays.waiting(uid, container) is not None)
+        return has_others or (resizing is not None and resizing.delays.waiting(uid, container) is not None)
 
     def cpu_map(self, now_ns: int) -> CPUMap:
         policy, state = self.cpus.policy, self.cpus.state
