@@ -164,9 +164,9 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         ("5328-D52", "5328-D59"),
     ),
     Mutant(
-        "resize-is-declared-where-nothing-resizes",
-        "nodeward/features/declared/pod_level_resize.py",
-        "Requirements((NAME,), able(POD_RESIZE))",
+        "resize-of-memory-volumes-is-declared-where-nothing-resizes-them",
+        "nodeward/features/declared/memory_volumes_resize.py",
+        "Requirements((NAME,), able(MEMORY_VOLUME_RESIZE))",
         "Requirements((NAME,))",
         ("5328-D9",),
     ),
